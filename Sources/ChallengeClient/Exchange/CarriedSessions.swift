@@ -18,8 +18,10 @@ struct CarriedSessions {
     private(set) var hasRetriedEmpty = false
     /// The unverified sessions that this exchange tries on behalf of all waiters.
     private(set) var unverifiedSessions: [(slot: Int, session: HeldSession)] = []
+    /// The fields that the request was last sent with, whatever has become of their sessions.
+    private(set) var sentFields = SessionFields.none
     /// The fields that the request was sent with, if the answer is examined for them.
-    private(set) var examinedFields: SessionFields?
+    var examinedFields: SessionFields? { sentFields.examinesAnswers ? sentFields : nil }
     /// The checks that the answer has to pass.
     var checks: [any AnswerCheck] = []
     /// The slot of a refused session that led to a login known to the gate.
@@ -42,9 +44,8 @@ struct CarriedSessions {
         refusedSlot = nil
         route = nil
         if !unverifiedSessions.isEmpty { unverifiedSessions = [] }
-        guard examinedFields != nil else { return }
-        examinedFields = nil
-        checks = []
+        sentFields = .none
+        if !checks.isEmpty { checks = [] }
     }
 
     // MARK: Sending
@@ -66,7 +67,7 @@ struct CarriedSessions {
         if omitsConnectionCredential {
             for slot in generations.indices where route.slots[slot].login.bindsConnections { generations[slot] = 0 }
         }
-        examinedFields = fields.examinesAnswers ? fields : nil
+        sentFields = fields
         if !heldCookies.isEmpty { heldCookies = HeldCookies() }
         if !checks.isEmpty { checks = [] }
         return fields
@@ -106,6 +107,22 @@ struct CarriedSessions {
         generations.indices.contains(slot) && generations[slot] != 0 ? generations[slot] : nil
     }
 
+    /// Returns true if the session of `slot` has ended since the request was sent, or was replaced: a challenge to it
+    /// only asks for the current one (CONTRIBUTING, rule 5).
+    func isOutdated(_ slot: Int, by gate: SharedAttemptGate) -> Bool {
+        guard let carried = carried(slot), let key = route?.slots[slot].key else { return false }
+        return gate.read { $0.sessions.isOutdated(key, generation: carried) }
+    }
+
+    /// Returns true if a session that the request carries is no longer the one that is held. Those it tries do not count.
+    func hasEnded(by gate: SharedAttemptGate, now: Int64) -> Bool {
+        guard let route else { return false }
+        route.refresh(from: gate, now: now)
+        return generations.indices.contains { slot in
+            generations[slot] != 0 && generations[slot] != route.generations[slot] && !isTrying(slot)
+        }
+    }
+
     /// Returns `sent(slot)`, or `nil` if that session was empty and added nothing to the request.
     func carried(_ slot: Int) -> UInt64? { empty.contains(slot) ? nil : sent(slot) }
 
@@ -118,7 +135,7 @@ struct CarriedSessions {
     }
 
     /// True if the request carried a session that other requests may use up.
-    var carriesSpendable: Bool { examinedFields?.wearsOut == true }
+    var carriesSpendable: Bool { sentFields.wearsOut }
 
     /// Returns true if a challenge of `slot` may concern the resource, not the carried session.
     func carriesConfirmable(_ slot: Int) -> Bool {

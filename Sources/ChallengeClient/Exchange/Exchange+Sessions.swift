@@ -193,7 +193,12 @@ extension Exchange {
                 use, by: slot.login, challenge: challenge, address: client.plan.address(of: target),
                 isSafe: request.method == .get || request.method == .head, now: runtime.wallClock())
         }
-        runtime.logins.recordVerification(of: slot.key, generation: session.generation, verdict.result, ticket: ticket)
+        var result = verdict.result
+        if case .unanswered(.status(let status, _)) = result, let transfer {
+            let fields = transfer.head.withSpan { ScannedHead(transfer.answer, in: $0).fields }
+            result = .unanswered(.status(status, retryAt: Moment.retry(after: fields, now: runtime.wallClock())))
+        }
+        runtime.logins.recordVerification(of: slot.key, generation: session.generation, result, ticket: ticket)
     }
 
     /// Returns the key of recorded refusals of the session of `slot` at this route.

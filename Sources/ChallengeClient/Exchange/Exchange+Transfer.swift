@@ -73,7 +73,7 @@ extension Exchange: TransferOwner {
         if let grown = finding.route { sessions.route = grown }
         let slot = finding.slot
         var answer = ExaminedAnswer(finding.challenge, slot: slot, status: response.status)
-        answer.mayRepeat = finding.mayRepeat
+        answer.mayRepeat = finding.mayRepeat || sessions.isOutdated(slot, by: runtime.gate)
         answer.isKnownRefusal = finding.isKnownRefusal
         answer.canReplay = body.canReplay
         switch finding.challenge {
@@ -201,9 +201,9 @@ extension Exchange: TransferOwner {
             client?.expectations.record(isHonored: isHonored, at: runtime.loop.now)
         }
         return unsafe body.supply(into: buffer) { (name, value) throws(CurlError) in
-            // A trailer that a session's field overrides is dropped, as in the head.
+            // A trailer that a session's field overrides is dropped, as in the head that has been sent.
             let kind = FieldName(name, ByteRange(start: 0, end: name.count))
-            if sessions.route?.fields.override(kind, named: name) == true { return }
+            if sessions.sentFields.override(kind, named: name) { return }
             try stream.appendTrailer(name: name, value: value)
         }
     }
@@ -219,8 +219,11 @@ extension Exchange: TransferOwner {
     }
 
     /// Returns true if the request may be resent by the stream itself: idempotent, with its body held (RFC 9110
-    /// §9.2.2).
-    package func mayResend() -> Bool { request.method.isIdempotent && body.rewind() }
+    /// §9.2.2), and no attempt to log in that the server may have counted.
+    package func mayResend() -> Bool { request.method.isIdempotent && !machine.triesCredential && body.rewind() }
+
+    /// Returns true if a session of the request has ended since its fields were written.
+    package func carriesEndedSession() -> Bool { sessions.hasEnded(by: runtime.gate, now: runtime.wallClock()) }
 
     // MARK: The end
 
@@ -230,6 +233,7 @@ extension Exchange: TransferOwner {
         guard let client, let stream, self.transfer === transfer, !machine.state.isHolding else { return }
         guard !isInjected || deliverRest(of: transfer) else { return }
         let end = end(of: transfer, stream, error, at: client)
+        machine.recordSending(stream.hasSent)
         if end == .complete, transfer.hasTrailers { deliverTrailers(of: transfer) }
         perform(
             machine.transferEnded(end, canReplay: body.canReplay, isIdempotent: request.method.isIdempotent))
@@ -243,6 +247,8 @@ extension Exchange: TransferOwner {
             client.expectations.record(isHonored: false, at: runtime.loop.now)
             return .expectationRefused
         case .connectionUnchallenged: return .unbound
+        case .sessionEnded:
+            return .broken(ExchangeError(stream.failure(.gotNothing), upstream: client.plan), resend: .always)
         case .idleTimeout:
             return .broken(ExchangeError(stream.failure(.gotNothing), upstream: client.plan), resend: .always)
         case nil: break
@@ -263,8 +269,14 @@ extension Exchange: TransferOwner {
         case .fail(let error): fail(error)
         case .finish: finish()
         case .logIn(let slot): logIn(slot)
-        case .send: send()
+        case .send: sendAgain()
         case .truncate(let error): truncate(error)
         }
+    }
+
+    /// Sends the request again. A session that it carried, that it needs, and that has ended since, comes first.
+    private func sendAgain() {
+        guard let route = sessions.route, let slot = missingSlot, sessions.sent(slot) != nil else { return send() }
+        perform(machine.sessionIsOver(slot, login: route.slots[slot].key.challenge))
     }
 }

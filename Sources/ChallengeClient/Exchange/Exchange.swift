@@ -131,6 +131,7 @@ package final class Exchange {
     /// Ends the exchange because the caller went away or sent an unreadable request. The caller gets no further calls.
     package func cancel() {
         guard !machine.state.hasEnded else { return }
+        machine.recordSending(hasSent)
         machine.cancelled()
         end()
     }
@@ -156,7 +157,13 @@ package final class Exchange {
     }
 
     /// Aborts the exchange because of `error`.
-    func abort(_ error: ExchangeError) { perform(machine.failed(error)) }
+    func abort(_ error: ExchangeError) {
+        machine.recordSending(hasSent)
+        perform(machine.failed(error))
+    }
+
+    /// True if some of the current request may have left this machine.
+    var hasSent: Bool { stream?.hasSent == true }
 
     /// Carries out the end of an aborted exchange.
     func perform(_ action: ExchangeMachine.BreakAction) {
@@ -230,6 +237,7 @@ package final class Exchange {
         if now >= route.renewAt { runtime.logins.renew(route, of: client, now: now) }
         request.expectsContinue = machine.expectsContinue
         request.omitsConnectionCredential = machine.omitsConnectionCredential
+        request.triesCredential = machine.triesCredential
         // Read once: each access to the property copies it.
         var request = request
         let values = fields.injections

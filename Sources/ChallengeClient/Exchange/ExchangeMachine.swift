@@ -13,9 +13,8 @@ package struct ExchangeMachine: ~Copyable {
     package static let maxRounds = 8
     /// The limit of resends after 409 with `MFP-Conflict`, as in MobileFirst's own clients.
     package static let maxConflicts = 7
-    /// The limit of resends after a connection ended: several idle ones may have ended. A request that tries a credential is sent
-    /// again once only, since the server may have counted each as an attempt.
-    package static let maxResends = 4, maxResendsOfTrial = 1
+    /// The limit of resends after a connection ended: several idle ones may have ended.
+    package static let maxResends = 4
     /// The limit of sessions established for one exchange because other requests used them up.
     package static let maxSpentSessions = 4
 
@@ -62,6 +61,12 @@ package struct ExchangeMachine: ~Copyable {
         concluded = nil
         return last
     }
+
+    /// True if the request tries a credential that no server has accepted yet.
+    package var triesCredential: Bool { !tried.isEmpty }
+
+    /// Records if some of the request may have left this machine; before an event that may end the exchange.
+    package mutating func recordSending(_ isSent: Bool) { tried.areSent = isSent }
 
     // MARK: Sessions
 
@@ -289,11 +294,12 @@ package struct ExchangeMachine: ~Copyable {
             let canResend =
                 switch resend {
                 case .always: canReplay
+                // The server may have counted it as an attempt.
+                case .ifIdempotent where !tried.isEmpty: false
                 case .ifIdempotent: isIdempotent && canReplay
                 case .never: false
                 }
-            let most = tried.isEmpty ? Self.maxResends : Self.maxResendsOfTrial
-            guard case .sending = state, canResend, resends < most else { return endFailed(error) }
+            guard case .sending = state, canResend, resends < Self.maxResends else { return endFailed(error) }
             resends += 1
             return .send
         case .lost(let error): return endFailed(error)
@@ -335,14 +341,7 @@ package struct ExchangeMachine: ~Copyable {
         }
     }
 
-    private mutating func endFailed(_ error: ExchangeError) -> EndAction {
-        switch failed(error) {
-        case .wait: .wait
-        case .finish: .finish
-        case .fail(let error): .fail(error)
-        case .truncate(let error): .truncate(error)
-        }
-    }
+    private mutating func endFailed(_ error: ExchangeError) -> EndAction { failed(error).afterTransfer }
 
     /// Ends the exchange: its transfer broke, a time limit passed, or a session is unusable.
     package mutating func failed(_ error: ExchangeError) -> BreakAction {
@@ -356,7 +355,7 @@ package struct ExchangeMachine: ~Copyable {
             end()
             return .finish
         case .holding, .idle, .examining, .reading, .sending, .settling, .waiting:
-            end()
+            end(error.kind == .upstreamTimeout ? .timedOut : .lost)
             return .fail(error)
         }
     }
@@ -364,7 +363,7 @@ package struct ExchangeMachine: ~Copyable {
     /// Ends the exchange, because the caller went away.
     package mutating func cancelled() {
         guard !state.hasEnded else { return misused("cancelled", ()) }
-        end()
+        end(.abandoned)
     }
 
     /// Returns the meaning of the expired timer.
@@ -379,9 +378,9 @@ package struct ExchangeMachine: ~Copyable {
         }
     }
 
-    private mutating func end() {
+    private mutating func end(_ trial: UnansweredTrial? = nil) {
         state = .ended
-        tried.recordAll(.undecided)
+        tried.recordEnd(trial)
         conclude(.failed)
     }
 

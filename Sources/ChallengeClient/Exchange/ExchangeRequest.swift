@@ -28,6 +28,9 @@ package struct ExchangeRequest {
     /// True if the request omits the credential of a session that authenticates connections.
     var omitsConnectionCredential = false
 
+    /// True if the request tries a credential. It is not sent again: the server may have counted it as an attempt.
+    var triesCredential = false
+
     /// Creates a request.
     package init(
         method: RequestMethod, otherMethod: String = "", framing: BodyFraming, expectsContinue: Bool = false,

@@ -144,6 +144,16 @@ extension ExchangeMachine {
         case finish
         case truncate(ExchangeError)
         case wait
+
+        /// The same after the end of a transfer.
+        var afterTransfer: EndAction {
+            switch self {
+            case .fail(let error): .fail(error)
+            case .finish: .finish
+            case .truncate(let error): .truncate(error)
+            case .wait: .wait
+            }
+        }
     }
 
     /// The meaning of the exchange's timer in its state.

@@ -5,13 +5,16 @@ package import ChallengeHandling
 
 /// The verdict of an answer on an unverified session that its request carried.
 package struct SessionVerdict: Sendable, Equatable {
+    /// Result of a trial.
+    package typealias Result = SessionTable<ExchangeTicket>.VerificationResult
+
     /// The index of its login in the route's list.
     package let slot: Int
     /// The result of the verification.
-    package let result: SessionTable<ExchangeTicket>.VerificationResult
+    package let result: Result
 
     /// Creates a verdict.
-    package init(slot: Int, result: SessionTable<ExchangeTicket>.VerificationResult) {
+    package init(slot: Int, result: Result) {
         self.slot = slot
         self.result = result
     }
@@ -19,8 +22,10 @@ package struct SessionVerdict: Sendable, Equatable {
 
 /// The unverified sessions tried by one exchange, and the verdicts on them (CONTRIBUTING, rules 1 and 3).
 struct TriedSessions {
-    typealias Result = SessionTable<ExchangeTicket>.VerificationResult
+    typealias Result = SessionVerdict.Result
 
+    /// True if some of the request that carries them may have left this machine.
+    var areSent = false
     private var slots: [Int] = []
     private var verdicts: [SessionVerdict] = []
 
@@ -49,9 +54,16 @@ struct TriedSessions {
             switch answer.challenge {
             case .refused where slot == answer.slot: continue
             case .stale where slot == answer.slot: record(slot, .outdated)
-            default: record(slot, answer.isInconclusive ? .undecided : .accepted)
+            case _ where answer.isKnownRefusal: record(slot, .undecided)
+            default: record(slot, answer.isInconclusive ? .unanswered(.status(answer.status)) : .accepted)
             }
         }
+    }
+
+    /// Records the end of the exchange. `trial`: it ended before an answer, and the server may have counted what was sent.
+    mutating func recordEnd(_ trial: UnansweredTrial?) {
+        guard areSent, let trial else { return recordAll(.undecided) }
+        recordAll(.unanswered(trial))
     }
 
     /// Records the same verdict on all sessions.

@@ -82,11 +82,14 @@ final class ConfirmationRunner {
                 if confirmation == .over {
                     let failure = await services.close(use, for: key)
                     services.observer.loginEnded(key, .failure(failure), cause, after: .zero)
-                    return services.notify(
-                        services.gate.change {
-                            $0.sessions.reject(
-                                key, generation: held.generation, failure, now: services.wallClock())
-                        })
+                    // Of an earlier value nobody is told: whoever waits logs in with the present one.
+                    if services.credentialVersions?.isReplaced(use.credential) != true {
+                        return services.notify(
+                            services.gate.change {
+                                $0.sessions.reject(
+                                    key, generation: held.generation, failure, now: services.wallClock())
+                            })
+                    }
                 }
             }
             services.notify(

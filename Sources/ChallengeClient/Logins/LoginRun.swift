@@ -128,6 +128,16 @@ extension ClientServices {
     }
 }
 
+/// Login that sends nothing, because the latch of its credential was found closed.
+struct RefusedLogin: SessionLogin {
+    private let failure: LoginFailure
+
+    /// Creates a login that ends with `failure`.
+    init(_ failure: LoginFailure) { self.failure = failure }
+
+    func logIn(_ conversation: Conversation) async throws(LoginFailure) -> Session { throw failure }
+}
+
 /// The side requests of a conversation that sends nothing.
 struct NoSideRequests: SideRequests {
     func send(_ request: SideRequest) async throws(SideRequestError) -> SideResponse {

@@ -82,8 +82,7 @@ package final class LoginRunner {
         ticket: ExchangeTicket
     ) {
         if result == .accepted { services.observer.sessionAccepted(key) }
-        services.notify(
-            gate.change { $0.sessions.recordVerification(of: key, generation: generation, result, by: ticket) })
+        services.notify(gate.recordVerification(of: key, generation: generation, result, by: ticket))
     }
 
     // MARK: Without a request
@@ -184,7 +183,7 @@ package final class LoginRunner {
         let key = slot.key
         let limit = LoginLimit(plan.timeouts.login, on: loop)
         Task(executorPreference: loop) {
-            let login: @Sendable () async -> Result<Session, LoginFailure> = {
+            let run: @Sendable (any SessionLogin) async -> Result<Session, LoginFailure> = { login in
                 services.observer.loginBegan(key, cause)
                 let (result, duration) = await services.run(
                     login, for: key, sideRequests: sideRequests, within: limit)
@@ -193,13 +192,13 @@ package final class LoginRunner {
             }
             let ended: Result<Session, LoginFailure>?
             if let sharing = services.sharing {
-                ended = await limit.result(inTurnFor: key, login: login) { login in
-                    // A login that ends at the latch sends nothing: no other node has to wait for it.
-                    if await services.closedLatch(of: key) != nil { return await login() }
+                ended = await limit.result(inTurnFor: key, login: { await run(login) }) { login in
+                    // No other node has to wait for what sends nothing, even if the latch is opened meanwhile.
+                    if let failure = await services.closedLatch(of: key) { return await run(RefusedLogin(failure)) }
                     return await sharing.logIn(key, isRenewal: cause.isRenewal, by: login)
                 }
             } else {
-                ended = await login()
+                ended = await run(login)
             }
             guard let result = ended else {
                 return services.notify(services.gate.change { $0.sessions.abandon(key) })

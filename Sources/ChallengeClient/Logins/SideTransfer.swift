@@ -175,7 +175,7 @@ final class SideTransfer: TransferOwner {
     }
 
     /// A login is not resent by itself: the server may have counted the first attempt.
-    func mayResend() -> Bool { request.method == .get && sent == 0 }
+    func mayResend() -> Bool { request.method == .get && sent == 0 && request.fields[.authorization] == nil }
 
     private func takeBody() -> [UInt8] {
         var builder = SecretBuilder(capacity: 1)
@@ -193,12 +193,12 @@ final class SideTransfer: TransferOwner {
     }
 }
 
-/// The side requests of a conversation, carried by libcurl on a worker's loop.
+/// The side requests of a conversation, carried by the transport of a worker.
 ///
 /// Secrets are sent only to an origin that the configuration names; redirects are never followed.
 package struct LoopSideRequests: SideRequests {
     private let loop: EventLoop
-    private let driver: LoopBound<CurlDriver>
+    private let transport: LoopBound<any UpstreamTransport>
     private let plan: UpstreamPlan
     private let login: String
 
@@ -206,7 +206,7 @@ package struct LoopSideRequests: SideRequests {
     package init(runtime: ClientRuntime, plan: UpstreamPlan, login: String) {
         self.login = login
         loop = runtime.loop
-        driver = LoopBound(runtime.driver, to: runtime.loop)
+        transport = LoopBound(runtime.transport, to: runtime.loop)
         self.plan = plan
     }
 
@@ -224,9 +224,7 @@ package struct LoopSideRequests: SideRequests {
         }
         let result: Result<SideResponse, SideRequestError> = await withCheckedContinuation { continuation in
             loop.execute {
-                SideTransfer.start(request, of: login, plan: plan, driver: driver.value) {
-                    continuation.resume(returning: $0)
-                }
+                transport.value.send(request, of: login, plan: plan) { continuation.resume(returning: $0) }
             }
         }
         return try result.get()

@@ -32,6 +32,8 @@ package final class ClientRuntime {
     /// upstream's client many times.
     private var clients: [ObjectIdentifier: ListedClient] = [:]
     private var lastExchange: UInt64 = 0
+    /// The transport of requests to upstreams.
+    private(set) lazy var transport = services.transport.make(self)
     /// The logins of this worker.
     package private(set) lazy var logins = LoginRunner(self)
     /// The confirmations of sessions in doubt.

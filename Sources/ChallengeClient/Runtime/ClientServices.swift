@@ -27,14 +27,18 @@ package final class ClientServices: Sendable {
     let chance: @Sendable () -> Double
     /// Receives the events of logins.
     package let observer: any LoginObserver
+    /// Chooses what carries requests to upstreams.
+    let transport: TransportFactory
 
     /// Creates services; `wallClock` returns milliseconds since 1970, `chance` a random number in 0..<1.
     package init(
         gate: SharedAttemptGate, credentials: any CredentialProvider, state: any StateStore,
         wallClock: @escaping @Sendable () -> Int64, chance: @escaping @Sendable () -> Double = { .random(in: 0..<1) },
         observer: any LoginObserver, replay: ReplaySpool? = nil,
-        credentialVersions: CredentialVersions? = nil, sharing: (any SessionSharing)? = nil
+        credentialVersions: CredentialVersions? = nil, sharing: (any SessionSharing)? = nil,
+        transport: TransportFactory = .libcurl
     ) {
+        self.transport = transport
         self.gate = gate
         self.sharing = sharing
         self.credentialVersions = credentialVersions

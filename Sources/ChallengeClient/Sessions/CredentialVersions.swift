@@ -90,6 +90,9 @@ package final class CredentialVersions: Sendable {
         }
     }
 
+    /// Returns true if the source has another value of `credential` by now.
+    func isReplaced(_ credential: Credential) -> Bool { isReplaced(digest(credential), of: credential.name) }
+
     /// Returns the digests used by the last login of `key`, by the credential's name.
     package func versions(of key: SessionKey) -> [String: [UInt8]] {
         state.withLock { state in

@@ -169,14 +169,36 @@ extension SharedAttemptGate {
     }
 
     /// Ends the login of `key`. Returns the outcomes for its waiters.
+    ///
+    /// After a failure, a session that it was to replace serves on, unless that sends a value which is now latched.
     package func finish(_ key: SessionKey, with result: Result<Session, LoginFailure>) -> Outcomes {
         let (now, chance) = (now(), chance())
+        if case .failure = result, let old = read({ $0.sessions.session(of: key) }), let use = old.session.use,
+            refusal(of: use, remaining: .unknown, keeping: 0, now: now) != nil
+        {
+            change { $0.sessions.drop(key, generation: old.generation) }
+        }
         return change { $0.sessions.finish(key, with: result, now: now, chance: chance) }
     }
 
+    /// Records the result of an exchange that tried a session. Returns the outcomes for the waiters.
+    package func recordVerification(
+        of key: SessionKey, generation: UInt64, _ result: SessionTable<ExchangeTicket>.VerificationResult,
+        by ticket: ExchangeTicket
+    ) -> Outcomes {
+        let (now, chance) = (now(), chance())
+        return change {
+            $0.sessions.recordVerification(
+                of: key, generation: generation, result, by: ticket, now: now, chance: chance)
+        }
+    }
+
     /// Adopts a session that another node or process established at `establishedAt`; see `SessionTable.adopt`.
+    ///
+    /// A session that sends a credential is recreated with the present value, which may have been rejected since: then returns false.
     package func adopt(_ key: SessionKey, _ session: Session, establishedAt: Int64, replacing: Bool = false) -> Bool {
         let (now, chance) = (now(), chance())
+        if let use = session.use, refusal(of: use, remaining: .unknown, keeping: 0, now: now) != nil { return false }
         return change {
             $0.sessions.adopt(
                 key, session, establishedAt: establishedAt, now: now, replacing: replacing, chance: chance)

@@ -40,6 +40,8 @@ final class CurlStream: UpstreamStream {
     var startState = HTTP2StartQueue.State.none
     /// True if the connection had ended before anything was sent.
     private var isStale = false
+    /// True if some of the current request may have left this machine.
+    private(set) var hasSent = false
     /// The driver's read cycles of the head's end and of the last body piece.
     private var headCycle: UInt64 = 0
     private var bodyCycle: UInt64 = 0
@@ -131,6 +133,7 @@ final class CurlStream: UpstreamStream {
         driver.stop(self)
         transfer.reset()
         isStale = false
+        hasSent = false
         if !authenticatesConnection { pool?.put(self) }
     }
 
@@ -253,6 +256,8 @@ extension CurlStream: TransferDelegate {
             isStale = true
             return false
         }
+        if attempt <= 1, transfer.meetsEndedSession() { return false }
+        hasSent = true
         return attempt <= 1 || transfer.owner?.mayResend() == true
     }
 

@@ -58,6 +58,9 @@ struct HTTP1ClientMachine: ~Copyable {
         if case .running(let request) = state { request.sending } else { nil }
     }
 
+    /// Returns true if a 408 that ends the connection may concern its idle time, so that `request` is sent again.
+    func mayMeetIdleTimeout(_ request: ExchangeRequest) -> Bool { isIdle && request.canResend }
+
     /// Returns the events to watch for. `hasOutput`: bytes wait to be sent.
     func interest(isPaused: Bool, hasOutput: Bool) -> Interest {
         guard case .running(let request) = state else { return [] }

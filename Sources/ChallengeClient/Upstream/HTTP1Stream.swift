@@ -12,7 +12,7 @@ internal import HTTPWire
 /// carries out.
 ///
 /// Also carries requests for another protocol (RFC 9110 §7.8). After a 101, `takeConnection` returns the connection.
-final class HTTP1Stream: UpstreamStream, TransferDelegate, ReadinessHandler {
+final class HTTP1Stream: UpstreamStream, IdleStream, TransferDelegate, ReadinessHandler {
     /// The largest read, in bytes.
     private static let piece = 32 * 1024
     /// The time for which the body waits for 100.
@@ -22,7 +22,7 @@ final class HTTP1Stream: UpstreamStream, TransferDelegate, ReadinessHandler {
 
     let transfer: Transfer
     /// The idle pool that holds this stream between two requests; not retained, as the pool retains the stream.
-    private unowned let idleStreams: IdleStreams
+    private unowned let idleStreams: IdleStreams<HTTP1Stream>
     /// The handle that libcurl connects with.
     private let easy: EasyHandle
     /// True if the connection passes a proxy.
@@ -38,15 +38,16 @@ final class HTTP1Stream: UpstreamStream, TransferDelegate, ReadinessHandler {
     /// Apart from the machine, as trailers come while the owner is asked for the body.
     private var chunks = ChunkedBody()
     private var continueTimer: LazyTimer?
-    /// The start of the current idle time.
+    /// True if some of the current request may have left this machine.
+    private(set) var hasSent = false
     private(set) var idleSince = LoopInstant.never
 
     /// Creates a stream on `connection`, which `easy` establishes.
     ///
     /// `driver` reports the result. `isUpgrade`: for a single request for another protocol.
     init(
-        driver: CurlDriver, easy: EasyHandle, connection: UpstreamConnection, idleStreams: IdleStreams, isProxied: Bool,
-        isUpgrade: Bool
+        driver: CurlDriver, easy: EasyHandle, connection: UpstreamConnection, idleStreams: IdleStreams<HTTP1Stream>,
+        isProxied: Bool, isUpgrade: Bool
     ) {
         transfer = Transfer(driver: driver)
         self.driver = driver
@@ -71,8 +72,8 @@ final class HTTP1Stream: UpstreamStream, TransferDelegate, ReadinessHandler {
         head.end(request.framing)
         head.take(into: &output)
         chunks.begin()
-        let isReused = machine.isIdle
-        transfer.mayMeetIdleTimeout = isReused && request.canResend
+        hasSent = false
+        transfer.mayMeetIdleTimeout = machine.mayMeetIdleTimeout(request)
         switch machine.begin(request.framing, awaitsContinue: awaitsContinue) {
         case .connect:
             guard let connection else { throw .failedInit }
@@ -120,7 +121,6 @@ final class HTTP1Stream: UpstreamStream, TransferDelegate, ReadinessHandler {
 
     // MARK: Idle
 
-    /// Makes the stream idle after a request. Returns true if the connection can take another.
     func becomeIdle(now: LoopInstant) -> Bool {
         guard let connection, machine.becomeIdle() else { return false }
         idleSince = now
@@ -129,13 +129,10 @@ final class HTTP1Stream: UpstreamStream, TransferDelegate, ReadinessHandler {
         return true
     }
 
-    /// True if the connection can take a request: nothing was received while idle.
-    ///
-    /// Such bytes answer no request and must not be read as the next answer (RFC 9112 §9.2). At its end the server may
-    /// have closed the connection.
+    /// Bytes that were received while idle answer no request and must not be read as the next answer (RFC 9112 §9.2). At
+    /// its end the server may have closed the connection.
     var isFresh: Bool { machine.isIdle && connection?.isQuiet == true }
 
-    /// Closes the stream in any state, with its connection.
     func close() {
         machine.close()
         continueTimer?.disarm()
@@ -162,6 +159,8 @@ final class HTTP1Stream: UpstreamStream, TransferDelegate, ReadinessHandler {
         if let error {
             finish(error)
         } else if connection?.take() == true {
+            // What was rejected meanwhile is not sent (CONTRIBUTING, rule 3).
+            if transfer.meetsEndedSession() { finish(.abortedByCallback) }
             if machine.connected() == .send { sendHead() }
             watch()
         } else {
@@ -229,6 +228,7 @@ final class HTTP1Stream: UpstreamStream, TransferDelegate, ReadinessHandler {
     private func send() {
         guard let connection else { return }
         if machine.endHold() { fill() }
+        hasSent = true
         do throws(UpstreamConnection.Broken) {
             while true {
                 try connection.send(&output)

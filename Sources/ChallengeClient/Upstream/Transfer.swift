@@ -33,6 +33,8 @@ package final class Transfer {
         /// The upstream sent no challenge to libcurl's first, bodiless request, which authenticates the connection. The
         /// request itself was not sent.
         case connectionUnchallenged
+        /// A session of the request has ended while the connection was made. The request was not sent.
+        case sessionEnded
     }
 
     /// The final response head, raw lines as received.
@@ -92,6 +94,9 @@ package final class Transfer {
     var allowsAnotherRequest: Bool {
         upload.isComplete && !answer.closes && answer.majorVersion == 1 && answer.minorVersion > 0
     }
+
+    /// True if the answer came in place of 100, so that the request's body stays unread (RFC 9110 §10.1.1).
+    package var leavesBody: Bool { upload.awaitsContinue && !upload.wasContinued && !upload.hasBegun }
 
     /// True if trailer fields came that may be forwarded (RFC 9110 §6.5).
     package var hasTrailers: Bool { !answerBody.trailers.isEmpty }
@@ -237,6 +242,13 @@ package final class Transfer {
             _ = refuse(error.code)
             return false
         }
+    }
+
+    /// Returns true if the request must not be sent, because one of its sessions has ended; records that as a setback.
+    func meetsEndedSession() -> Bool {
+        guard owner?.carriesEndedSession() == true else { return false }
+        setback = .sessionEnded
+        return true
     }
 
     /// Records the rule that the answer breaks.

@@ -29,12 +29,12 @@ final class TransferPool {
     /// The start queue of streams that may share an HTTP/2 connection.
     let startQueue: HTTP2StartQueue?
     /// The idle HTTP/1.1 connections.
-    let idleStreams: IdleStreams
+    let idleStreams: IdleStreams<HTTP1Stream>
     private var idle: [CurlStream] = []
     /// The limit of idle libcurl streams. libcurl holds the connections, not the streams.
     private static let maxIdle = 256
 
-    init(driver: CurlDriver, startQueue: HTTP2StartQueue?, idleStreams: IdleStreams) {
+    init(driver: CurlDriver, startQueue: HTTP2StartQueue?, idleStreams: IdleStreams<HTTP1Stream>) {
         self.idleStreams = idleStreams
         self.driver = driver
         self.startQueue = startQueue
@@ -49,17 +49,29 @@ final class TransferPool {
     }
 }
 
+/// A stream on a connection of its own, idle between two requests.
+protocol IdleStream: AnyObject {
+    /// The start of the current idle time.
+    var idleSince: LoopInstant { get }
+    /// True if the connection can take a request: nothing was received while idle.
+    var isFresh: Bool { get }
+    /// Makes the stream idle after a request. Returns true if the connection can take another.
+    func becomeIdle(now: LoopInstant) -> Bool
+    /// Closes the stream in any state, with its connection.
+    func close()
+}
+
 /// The idle HTTP/1.1 connections to one upstream on one worker, with their shared receive buffer.
-final class IdleStreams {
+final class IdleStreams<Stream: IdleStream> {
     /// The longest idle time, as of libcurl (`CURLOPT_MAXAGE_CONN`): middleboxes may have dropped older connections.
-    private static let longest = LoopDelay(.seconds(118))
+    private let longest = LoopDelay(.seconds(118))
     /// The time after a poll within which the state of idle connections counts as current.
-    private static let recent = LoopDelay(.milliseconds(2))
+    private let recent = LoopDelay(.milliseconds(2))
 
     private let limit: Int
     private var isClosed = false
     /// In order of idle time: the last is reused first, and unused ones grow old.
-    private var streams: [HTTP1Stream] = []
+    private var streams: [Stream] = []
     /// Lent to the stream that reads, so that waiting ones need none.
     private var memory = ByteQueue()
 
@@ -67,33 +79,33 @@ final class IdleStreams {
     init(limit: Int) { self.limit = limit }
 
     /// Returns an idle stream that can take `request` at once.
-    func take(for request: ExchangeRequest, on loop: EventLoop) -> HTTP1Stream? {
+    func take(for request: ExchangeRequest, on loop: EventLoop) -> Stream? {
         let now = loop.now
         // The loop reports bytes on idle connections; those received since its last poll show only at the socket. A
         // request that may be resent (RFC 9110 §9.2.2) skips that check if the poll was a moment ago.
-        let canResend = request.canResend && loop.readNow() < now + Self.recent
+        let canResend = request.canResend && !request.triesCredential && loop.readNow() < now + recent
         while let stream = streams.popLast() {
-            if canResend || stream.isFresh, now < stream.idleSince + Self.longest { return stream }
+            if canResend || stream.isFresh, now < stream.idleSince + longest { return stream }
             stream.close()
         }
         return nil
     }
 
     /// Adds `stream` to the pool if possible, otherwise closes the stream.
-    func put(_ stream: HTTP1Stream, now: LoopInstant) {
+    func put(_ stream: Stream, now: LoopInstant) {
         if !isClosed, streams.count < limit, stream.becomeIdle(now: now) {
             streams.append(stream)
         } else {
             stream.close()
         }
-        if let oldest = streams.first, now >= oldest.idleSince + Self.longest {
+        if let oldest = streams.first, now >= oldest.idleSince + longest {
             streams.removeFirst()
             oldest.close()
         }
     }
 
     /// Removes a stream that is being closed.
-    func remove(_ stream: HTTP1Stream) { streams.removeAll { $0 === stream } }
+    func remove(_ stream: Stream) { streams.removeAll { $0 === stream } }
 
     /// Closes all streams, and every one that is added later.
     func close() {

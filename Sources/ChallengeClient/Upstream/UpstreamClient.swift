@@ -30,8 +30,6 @@ package final class UpstreamClient {
     var expectations = ExpectContinueSupport()
     /// The source of its streams.
     let streams: any StreamSource
-    /// The same source, if a successor can take over its connections.
-    private let ownStreams: UpstreamStreams?
     /// The clients for callers with credentials of their own, by number.
     private var identities: [Int: UpstreamClient] = [:]
 
@@ -40,24 +38,17 @@ package final class UpstreamClient {
     /// `former`: the previous client, whose connections are taken over if origin and settings are unchanged, and closed
     /// otherwise.
     package convenience init(plan: UpstreamPlan, runtime: ClientRuntime, after former: UpstreamClient? = nil) {
-        var taken: UpstreamStreams?
         if let former, former.plan.base.origin == plan.base.origin, former.plan.connections == plan.connections {
-            taken = former.ownStreams
             former.retireOthers()
+            self.init(plan: plan, runtime: runtime, streams: former.streams.successor(for: plan))
         } else {
             former?.retire()
+            self.init(plan: plan, runtime: runtime, streams: runtime.transport.streams(for: plan))
         }
-        let streams = UpstreamStreams(
-            plan: plan, runtime: runtime, idleDelay: LoopDelay(plan.timeouts.idle), after: taken)
-        self.init(plan: plan, runtime: runtime, streams: streams, own: streams)
     }
 
     /// Creates a client whose requests are carried by `streams`, regardless of the plan's connection settings.
-    convenience init(plan: UpstreamPlan, runtime: ClientRuntime, streams: any StreamSource) {
-        self.init(plan: plan, runtime: runtime, streams: streams, own: nil)
-    }
-
-    private init(plan: UpstreamPlan, runtime: ClientRuntime, streams: any StreamSource, own: UpstreamStreams?) {
+    init(plan: UpstreamPlan, runtime: ClientRuntime, streams: any StreamSource) {
         self.plan = plan
         authority = Array(plan.base.origin.authority.utf8)
         dependsOnCaller = plan.dependsOnCaller
@@ -66,7 +57,6 @@ package final class UpstreamClient {
         idleDelay = LoopDelay(plan.timeouts.idle)
         self.runtime = runtime
         self.streams = streams
-        ownStreams = own
         meter = runtime.meters.meter(of: plan.name)
         routes = RouteTable(plan: plan)
         examiner = Examiner(gate: runtime.gate, routes: routes, wallClock: runtime.services.wallClock)

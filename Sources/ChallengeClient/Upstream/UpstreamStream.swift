@@ -8,7 +8,7 @@ internal import HTTPWire
 
 /// The owner of a transfer: an exchange, or a side request. Called on the loop's thread.
 ///
-/// Never called from within libcurl, except for `supplyBody` and `mayResend`, which libcurl needs at once.
+/// Never called from within libcurl, except for `supplyBody`, `mayResend` and `carriesEndedSession`, which libcurl needs at once.
 package protocol TransferOwner: AnyObject {
     /// Reports interim responses, available from `transfer.takeInterims`.
     func transferHasInterims(_ transfer: Transfer)
@@ -26,6 +26,13 @@ package protocol TransferOwner: AnyObject {
     func supplyBody(into buffer: UnsafeMutableRawBufferPointer) -> BodySupply
     /// Returns true if the request may be sent again after a reused connection was dead.
     func mayResend() -> Bool
+    /// Returns true if a session of the request has ended since its fields were written.
+    func carriesEndedSession() -> Bool
+}
+
+extension TransferOwner {
+    /// Returns false: no session.
+    package func carriesEndedSession() -> Bool { false }
 }
 
 /// A channel to an upstream for one request after the other, with or without libcurl.
@@ -36,6 +43,8 @@ protocol UpstreamStream: AnyObject {
     var transfer: Transfer { get }
     /// True if the body has waited for 100 in vain.
     var hasWaited: Bool { get }
+    /// True if some of the request may have left this machine.
+    var hasSent: Bool { get }
 
     /// Sends a request. `head` holds all fields except the body's framing. The owner is not called from within.
     func start(_ request: ExchangeRequest, head: FieldSink, target: borrowing ByteQueue) throws(CurlError)
@@ -75,6 +84,8 @@ protocol StreamSource: AnyObject {
     func closeBound()
     /// Closes all connections in the same way.
     func close()
+    /// Returns the source for `plan`, which has the same origin and connection settings. Takes over the idle connections.
+    func successor(for plan: UpstreamPlan) -> any StreamSource
 }
 
 /// The streams of one upstream on one worker: idle ones, and new ones by its settings.
@@ -89,13 +100,17 @@ final class UpstreamStreams: StreamSource {
     private let common: TransferPool
     private var bound: [ConnectionGroup: TransferPool] = [:]
 
-    /// Creates streams by `plan`. `former`: the previous source, whose idle connections are taken over.
-    init(plan: UpstreamPlan, runtime: ClientRuntime, idleDelay: LoopDelay, after former: UpstreamStreams?) {
+    /// Creates streams by `plan`. `idleStreams`: those of the previous source, which are taken over.
+    init(plan: UpstreamPlan, runtime: ClientRuntime, idleStreams: IdleStreams<HTTP1Stream>? = nil) {
         self.plan = plan
         self.runtime = runtime
-        self.idleDelay = idleDelay
+        idleDelay = LoopDelay(plan.timeouts.idle)
         speaksHTTP1 = !plan.connections.mayBeHTTP2(to: plan.base.origin)
-        common = plan.pool(of: runtime.driver, on: runtime, idleStreams: former?.common.idleStreams)
+        common = plan.pool(of: runtime.driver, on: runtime, idleStreams: idleStreams)
+    }
+
+    func successor(for plan: UpstreamPlan) -> any StreamSource {
+        UpstreamStreams(plan: plan, runtime: runtime, idleStreams: common.idleStreams)
     }
 
     func closeBound() {
@@ -168,7 +183,7 @@ final class UpstreamStreams: StreamSource {
 extension UpstreamPlan {
     /// Returns a new, empty pool.
     fileprivate func pool(
-        of driver: CurlDriver, on runtime: ClientRuntime, idleStreams: IdleStreams? = nil
+        of driver: CurlDriver, on runtime: ClientRuntime, idleStreams: IdleStreams<HTTP1Stream>? = nil
     ) -> TransferPool {
         let mayShare = connections.mayBeHTTP2(to: base.origin) && connections.sharesConnections(to: base.origin)
         return TransferPool(

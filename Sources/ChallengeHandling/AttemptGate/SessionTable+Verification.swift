@@ -10,8 +10,10 @@ extension SessionTable {
         case accepted
         /// The session has expired, which says nothing about the credential.
         case outdated
-        /// Unknown: the exchange ended before its response, or got 429 or 5xx.
+        /// Nothing was sent, or the response says nothing about the credential: another exchange may try at once.
         case undecided
+        /// Unknown: the request was sent, and no usable response came; all wait for a pause.
+        case unanswered(UnansweredTrial)
     }
 
     /// Returns true if the session of that generation is unverified.
@@ -19,13 +21,22 @@ extension SessionTable {
         entries[key]?.unverified?.generation == generation
     }
 
+    /// Returns true if the session of that generation was dropped or replaced; false also while it is hidden.
+    package func isOutdated(_ key: SessionKey, generation: UInt64) -> Bool {
+        entries[key]?.held?.generation != generation && !isUnverified(key, generation: generation)
+    }
+
     /// Records the result of an exchange that tried a session, and returns the waiters to notify.
+    ///
+    /// `chance` is a random number in 0..<1.
     public mutating func recordVerification(
-        of key: SessionKey, generation: UInt64, _ result: VerificationResult, by waiter: Waiter
+        of key: SessionKey, generation: UInt64, _ result: VerificationResult, by waiter: Waiter, now: Int64,
+        chance: Double
     ) -> [(waiter: Waiter, outcome: Outcome)] {
-        guard let entry = entries[key], entry.verifier == waiter else { return [] }
+        guard var entry = entries[key], entry.verifier == waiter else { return [] }
         version &+= 1
-        entries[key]?.verifier = nil
+        entry.verifier = nil
+        entries[key] = entry
         guard let unverified = entry.unverified, unverified.generation == generation else {
             return resumeVerification(of: key)
         }
@@ -35,6 +46,12 @@ extension SessionTable {
             entries[key]?.unverified = nil
             return dequeueWaiters(of: key, with: .askAgain)
         case .undecided: return assignVerifier(of: key)
+        case .unanswered(let trial):
+            let failure = trial.failure(of: key.challenge)
+            entry.unverified = nil
+            entry.backOff.record(failure, limits, now: now, chance: chance, doubles: trial.doublesPause)
+            entries[key] = entry
+            return dequeueWaiters(of: key, with: .failed(failure))
         }
         entries[key]?.unverified = nil
         entries[key]?.held = unverified

@@ -50,6 +50,8 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
         if let held = entry.held {
             if held.generation != rejected, !held.isExpired(at: now) { return .use(held) }
             entry.held = nil
+            // Nobody sends it again while the login runs.
+            version &+= 1
         }
         if !entry.isLoggingIn {
             if let failure = entry.backOff.refusal(now: now) { return .refuse(failure) }
@@ -191,6 +193,17 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
         version &+= 1
         return true
     }
+
+    /// Drops the session of that generation, which nobody is verifying. The pause after a failed login stays.
+    package mutating func drop(_ key: SessionKey, generation: UInt64) {
+        guard entries[key]?.verifier == nil, session(of: key)?.generation == generation else { return }
+        entries[key]?.held = nil
+        entries[key]?.unverified = nil
+        version &+= 1
+    }
+
+    /// Returns the session of `key`, held or not verified yet.
+    package func session(of key: SessionKey) -> HeldSession? { entries[key]?.held ?? entries[key]?.unverified }
 
     /// Returns the session held for `key`, expired or not.
     public func held(_ key: SessionKey) -> HeldSession? { entries[key]?.held }

@@ -47,7 +47,8 @@ public struct SchemeLogin: SessionLogin {
     }
 
     private func logInAhead(_ occasion: inout SchemeOccasion) async throws(LoginFailure) -> Session {
-        if target != nil, plan.needsNoChallenge { return try await session(for: occasion) }
+        // With `prove-at` a value that was never accepted is sent there first, and nowhere else if it is refused.
+        if target != nil, plan.needsNoChallenge, !plan.isProof { return try await session(for: occasion) }
         let address = plan.isProof ? plan.address : target ?? plan.address
         occasion.url = address
         let probe = SchemeProbe(address, occasion, isTarget: target != nil)
@@ -73,10 +74,13 @@ public struct SchemeLogin: SessionLogin {
         var session = try await session(for: occasion)
         // Only libcurl can authenticate a connection.
         guard session.connection == nil else { return session }
-        guard let response = try await probe.ask(with: session) else { return session }
+        guard let response = try await probe.ask(with: session) else {
+            // HEAD has shown nothing. At `prove-at` GET decides, before any other address sees the credential.
+            return try await verified(session, occasion)
+        }
         guard response.status == 401, let offer = plan.offer(in: response.fields) else {
-            // Without a challenge it is unknown if the server checked the answer.
-            session.isVerified = !plan.needsNoChallenge && response.status != 401
+            // Without a challenge it is unknown if the server checked the answer, except at `prove-at`.
+            session.isVerified = (plan.isProof || !plan.needsNoChallenge) && response.status != 401
             if session.isVerified { await session.use?.accept(at: occasion.url.path, in: occasion.conversation) }
             return session
         }
@@ -118,6 +122,8 @@ public struct SchemeLogin: SessionLogin {
 
     /// Returns a session of the first offered scheme that works (CONTRIBUTING, rule 10).
     func session(for occasion: SchemeOccasion) async throws(LoginFailure) -> Session {
+        // Time may have passed since the lookup: another process may have closed the latch.
+        try occasion.use?.requireOpenLatch(in: occasion.conversation)
         var useless: [String] = []
         for scheme in plan.schemes {
             let isOffered = scheme.offer(among: occasion.challenges, realm: plan.realm) != nil

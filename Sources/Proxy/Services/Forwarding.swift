@@ -159,6 +159,8 @@ extension Forwarding: ExchangeCaller {
         worker.log.answered(exchange?.upstreamName ?? "")
         if answer.first(.setCookie) != nil { response.held = exchange?.heldCookies ?? HeldCookies() }
         record(status: answer.status)
+        // A caller that sends its body all the same must learn that nobody reads it (RFC 9112 §9.6).
+        if transfer.leavesBody { connection.endAfterRequest() }
         var keepsAlive = connection.keepsAlive(after: answer.status)
         connection.write { output in
             keepsAlive = transfer.head.withSpan {

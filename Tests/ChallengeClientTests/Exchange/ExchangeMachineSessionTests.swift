@@ -107,8 +107,9 @@ struct ExchangeMachineSessionTests {
     @Test("an unverified session is accepted by any answer but the challenge again, and by none of a server in trouble")
     func judged() {
         let cases: [(Challenge, slot: Int, status: Int, SessionTable<ExchangeTicket>.VerificationResult?)] = [
-            (.pass, 0, 200, .accepted), (.pass, 0, 404, .accepted), (.pass, 0, 503, .undecided),
-            (.pass, 0, 429, .undecided), (.challenged(), 0, 401, nil), (.challenged(), 1, 401, .accepted),
+            (.pass, 0, 200, .accepted), (.pass, 0, 404, .accepted), (.pass, 0, 503, .unanswered(.status(503))),
+            (.pass, 0, 429, .unanswered(.status(429))), (.challenged(), 0, 401, nil),
+            (.challenged(), 1, 401, .accepted),
             (.stale, 0, 401, .outdated), (.stale, 1, 401, .accepted), (.refused, 0, 401, nil),
             (.refused, 1, 401, .accepted), (.needsBody, 0, 200, nil), (.replay, 0, 409, .accepted),
         ]
@@ -134,31 +135,49 @@ struct ExchangeMachineSessionTests {
         expect(machine.nextVerdict(), nil)
     }
 
-    @Test("an exchange that ends before its answer leaves its unverified session undecided")
-    func undecided() {
-        let ends: [(inout Machine) -> Void] = [
-            { $0.cancelled() }, { _ = $0.failed(.bodyLost) }, { _ = $0.ended(.lost(.bodyLost)) },
-            { _ = $0.ended(.unbound) },
+    @Test("an exchange that ends before its answer leaves its session undecided if nothing was sent, else unanswered")
+    func ends() {
+        let late = ExchangeError(.upstreamTimeout, detail: "late")
+        let ends: [(UnansweredTrial?, (inout Machine) -> Void)] = [
+            (.abandoned, { $0.cancelled() }), (.lost, { _ = $0.failed(.bodyLost) }),
+            (.timedOut, { _ = $0.failed(late) }),
+            (.lost, { _ = $0.ended(.lost(.bodyLost)) }), (nil, { _ = $0.ended(.unbound) }),
         ]
-        for end in ends {
-            var machine = Machine()
-            machine.tryOut(4)
-            end(&machine)
-            expect(machine.nextVerdict(), SessionVerdict(slot: 4, result: .undecided))
+        for (trial, end) in ends {
+            for isSent in [false, true] {
+                var machine = Machine()
+                machine.tryOut(4)
+                machine.recordSending(isSent)
+                end(&machine)
+                let result = trial.flatMap { isSent ? .unanswered($0) : nil } ?? SessionVerdict.Result.undecided
+                expect(machine.nextVerdict(), SessionVerdict(slot: 4, result: result))
+            }
         }
     }
 
-    @Test("a request that tries a credential goes again once after a lost connection, and no oftener")
-    func resendsOfTrial() {
+    @Test("a page that nobody could examine leaves its session undecided, for the server has answered")
+    func unexamined() {
         var machine = Machine()
         machine.tryOut(0)
-        let lost = Machine.TransferEnd.broken(
-            ExchangeError(.upstreamUnreachable, detail: "lost"), resend: .ifIdempotent)
-        var sendings = 0
-        while sendings < 10, case .send = machine.transferEnded(lost, canReplay: true, isIdempotent: true) {
-            sendings += 1
-        }
-        #expect(sendings == Machine.maxResendsOfTrial && sendings < Machine.maxResends)
+        expect(machine.head(.needsBody), .examineBody)
+        expect(machine.head(.needsBody), .deliver(verifiesSessions: false))
+        machine.recordSending(true)
+        expect(machine.complete(), .finish)
+        expect(machine.nextVerdict(), SessionVerdict(slot: 0, result: .undecided))
+    }
+
+    @Test("a request that tries a credential is resent only if nothing of it was sent: the server may have counted it")
+    func resendsOfTrial() {
+        let error = ExchangeError(.upstreamUnreachable, detail: "lost")
+        var machine = Machine()
+        machine.tryOut(0)
+        machine.recordSending(false)
+        expect(machine.transferEnded(.broken(error, resend: .always), canReplay: true, isIdempotent: true), .send)
+        machine.recordSending(true)
+        expect(
+            machine.transferEnded(.broken(error, resend: .ifIdempotent), canReplay: true, isIdempotent: true),
+            .fail(error))
+        expect(machine.nextVerdict(), SessionVerdict(slot: 0, result: .unanswered(.lost)))
     }
 
     @Test("a 101 accepts the unverified session that it answers")

@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 import ChallengeHandling
+import Curl
 import HTTPTypes
 import HTTPWire
 import Testing
@@ -33,6 +34,64 @@ struct ExchangeSessionTests {
         #expect(rig.caller.takeEvents() == ["head 200", "body in", "ended"])
         #expect(rig.exchange.rounds == 1)
         #expect(rig.exchange.awaitedLogin == "corp")
+    }
+
+    @Test("a challenge to a session that was replaced meanwhile asks for the new one, even right after a login")
+    func replacedMeanwhile() throws {
+        let rig = try ExchangeRig(logins: [login.authenticator("corp", detector: corp)])
+        rig.get()
+        rig.stream?.answerWhole("401 Unauthorized", "X-Login: corp")
+        rig.settle()
+        login.end(.success(.named("corp")))
+        rig.settle()
+        #expect(rig.sendings == 2)
+        let (key, gate) = (rig.key("corp"), rig.services.gate)
+        #expect(gate.change { $0.sessions.beginRenewal(key, now: ExchangeRig.now + 60_000) })
+        _ = gate.finish(key, with: .success(.named("new")))
+        rig.stream?.answerWhole("401 Unauthorized", "X-Login: corp")
+        rig.settle()
+        #expect(login.count == 1)
+        #expect(rig.sendings == 3)
+        #expect(rig.stream?.head.contains("X-new: new") == true)
+        rig.stream?.answerWhole("200 OK", body: "in")
+        rig.settle()
+        #expect(rig.caller.takeEvents() == ["head 200", "body in", "ended"])
+    }
+
+    @Test("a session that ends while a connection is made is not sent on it: the request goes without")
+    func endedWhileConnecting() throws {
+        let rig = try ExchangeRig(logins: [login.authenticator("corp", detector: corp)])
+        let (key, gate) = (rig.key("corp"), rig.services.gate)
+        _ = gate.adopt(key, .named("corp"), establishedAt: ExchangeRig.now)
+        rig.get()
+        #expect(rig.stream?.head.contains("X-corp: corp") == true)
+        #expect(rig.stream?.transfer.meetsEndedSession() == false)
+        gate.change { _ = $0.sessions.drop { $0 == key } }
+        #expect(rig.stream?.transfer.meetsEndedSession() == true)
+        rig.stream?.end(.abortedByCallback)
+        rig.settle()
+        #expect(rig.sendings == 2)
+        #expect(rig.stream?.head.contains("X-corp") == false)
+    }
+
+    @Test("a request that has effects waits for another session where its own ends while a connection is made")
+    func endedBeforeEffects() throws {
+        let rig = try ExchangeRig(logins: [login.authenticator("corp", detector: corp)])
+        let (key, gate) = (rig.key("corp"), rig.services.gate)
+        _ = gate.adopt(key, .named("corp"), establishedAt: ExchangeRig.now)
+        rig.post("12")
+        #expect(rig.sendings == 1)
+        gate.change { _ = $0.sessions.drop { $0 == key } }
+        #expect(rig.stream?.transfer.meetsEndedSession() == true)
+        rig.stream?.end(.abortedByCallback)
+        rig.settle()
+        #expect(rig.sendings == 1)
+        #expect(login.count == 1)
+        login.end(.success(.named("new")))
+        rig.settle()
+        #expect(rig.sendings == 2)
+        #expect(rig.stream?.head.contains("X-new: new") == true)
+        #expect(rig.stream?.body == "12")
     }
 
     @Test("a request that has effects waits for its session before any of it is sent")
@@ -163,13 +222,40 @@ struct ExchangeSessionTests {
         #expect(second.count == 1)
     }
 
-    @Test("an unverified session whose first request ends without a word is tried by the next one")
+    @Test(
+        "a credential that was sent and not answered pauses, and no request sends it again meanwhile",
+        arguments: [true, false])
+    func unanswered(isLost: Bool) throws {
+        let rig = try ExchangeRig(logins: [login.authenticator("corp", detector: corp)])
+        rig.streams.prepare = { $0.isStale = true }
+        rig.begin(ExchangeRequest(method: .put, framing: .none))
+        login.end(.success(.named("corp", isUnverified: true)))
+        rig.settle()
+        #expect(rig.sendings == 1)
+        if isLost { rig.stream?.end(.receiveError) } else { rig.exchange.cancel() }
+        rig.settle()
+        #expect(rig.sendings == 1)
+        for _ in 0..<3 {
+            rig.begin(ExchangeRequest(method: .put, framing: .none))
+            guard case .login(let failure)? = rig.caller.error?.kind else {
+                Issue.record("\(String(describing: rig.caller.error))")
+                return
+            }
+            #expect(failure.isUnknown)
+        }
+        #expect(rig.sendings == 1)
+        #expect(login.count == 1)
+    }
+
+    @Test("a credential that could not be sent is tried by the next request")
     func undecided() throws {
         let rig = try ExchangeRig(logins: [login.authenticator("corp", detector: corp)])
+        rig.streams.prepare = { $0.isUnreachable = true }
         rig.post("12")
         login.end(.success(.named("corp", isUnverified: true)))
         rig.settle()
         rig.exchange.cancel()
+        rig.streams.prepare = { _ in }
         #expect(rig.services.gate.held(rig.key("corp")) == nil)
         rig.post("34")
         #expect(rig.stream?.body == "34")

@@ -154,7 +154,8 @@ struct LatchOrderTests {
             return
         }
         _ = rig.services.gate.change {
-            $0.sessions.recordVerification(of: key, generation: session.generation, .accepted, by: ticket)
+            $0.sessions.recordVerification(
+                of: key, generation: session.generation, .accepted, by: ticket, now: 0, chance: 0)
         }
         rig.get()
         challenge(rig)

@@ -8,6 +8,9 @@ import Testing
 
 @Suite("The sessions that workers share")
 struct SharedAttemptGateTests {
+    private let key = SessionKey(
+        origin: Origin(scheme: .http, host: "127.0.0.1"), challenge: "corp", credential: "corp")
+
     @Test("the gate's version moves with every change of the held sessions, and not with queries")
     func versions() {
         let gate = SharedAttemptGate(now: { 0 })
@@ -30,6 +33,29 @@ struct SharedAttemptGateTests {
         #expect(gate.change { $0.sessions.drop { _ in true } } == [.bank])
         #expect(gate.version != established)
         #expect(gate.held(.bank) == nil)
+    }
+
+    @Test("a session of a former process is not adopted where the value that it would send is latched")
+    func latchedSession() async {
+        let gate = SharedAttemptGate(now: { 0 })
+        let session = Session.named("corp", isUnverified: true)
+        if let use = session.use { await gate.record(.rejected(Latch(reason: .rejected, closedAt: 0)), of: use) }
+        #expect(!gate.adopt(key, session, establishedAt: 0))
+        gate.unlatch("corp")
+        #expect(gate.adopt(key, session, establishedAt: 0))
+    }
+
+    @Test("a session serves on where the login that was to replace it fails, unless its own value is latched then")
+    func latchedReplacement() async {
+        let gate = SharedAttemptGate(now: { 0 })
+        let session = Session.named("corp", isUnverified: true)
+        #expect(gate.adopt(key, session, establishedAt: 0))
+        #expect(gate.change { $0.sessions.beginRenewal(key, now: 0) })
+        _ = gate.finish(key, with: .failure(LoginFailure(.failed, challenge: "corp", detail: "The server is away.")))
+        #expect(gate.held(key) != nil)
+        if let use = session.use { await gate.record(.rejected(Latch(reason: .rejected, closedAt: 0)), of: use) }
+        _ = gate.finish(key, with: .failure(LoginFailure(.rejected, challenge: "corp", detail: "It was rejected.")))
+        #expect(gate.read { $0.sessions.session(of: key) } == nil)
     }
 
     @Test("a waiter that leaves is told nothing")

@@ -24,6 +24,9 @@ final class FakeStream: UpstreamStream {
     /// True if the body is taken as soon as it comes.
     var takesBody = true
     var hasWaited = false
+    /// True once the request is sent, unless the test has it fail to connect.
+    var hasSent = false
+    var isUnreachable = false
     /// True if its connection had ended before the request came.
     var isStale = false
 
@@ -40,6 +43,7 @@ final class FakeStream: UpstreamStream {
         var bytes = ByteQueue()
         head.take(into: &bytes)
         self.head = bytes.text
+        hasSent = !isUnreachable
         if request.hasBody, takesBody, !request.expectsContinue { takeBody() }
     }
 
@@ -145,6 +149,7 @@ final class FakeStreams: StreamSource {
 
     func closeBound() {}
     func close() {}
+    func successor(for plan: UpstreamPlan) -> any StreamSource { self }
 }
 
 extension ByteRange {

@@ -187,6 +187,7 @@ final class ScriptedClient: UpstreamStream {
     // MARK: UpstreamStream
 
     var hasWaited: Bool { machine.hasWaited }
+    var hasSent: Bool { true }
     func start(_ request: ExchangeRequest, head: FieldSink, target: borrowing ByteQueue) throws(CurlError) {}
     func resumeReceiving() { advance() }
     func resumeSending() {

@@ -76,7 +76,8 @@ struct AttemptGateTests {
         }
         let isPassed = gate.passesChallenge(at: place, generation: held.generation, now: 2)
         #expect(!isPassed)
-        _ = gate.sessions.recordVerification(of: session, generation: held.generation, .accepted, by: 1)
+        _ = gate.sessions.recordVerification(
+            of: session, generation: held.generation, .accepted, by: 1, now: 0, chance: 0)
         let isPassedLater = gate.passesChallenge(at: place, generation: held.generation, now: 2)
         #expect(isPassedLater)
     }

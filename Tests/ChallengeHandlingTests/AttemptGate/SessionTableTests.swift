@@ -49,6 +49,21 @@ struct SessionTableTests {
         #expect(table.request(key, rejected: nil, waiter: 2, now: 0) == .wait)
     }
 
+    @Test("a session that was dropped or replaced is outdated, and one that is hidden is not")
+    mutating func outdated() {
+        _ = table.request(key, rejected: nil, waiter: 1, now: 0)
+        #expect(table.isOutdated(key, generation: 1))
+        _ = table.finish(key, with: .success(session("a")), now: 0, chance: 0)
+        #expect(!table.isOutdated(key, generation: 1))
+        _ = table.request(key, rejected: 1, waiter: 2, now: 0)
+        #expect(table.isOutdated(key, generation: 1))
+        var unverified = session("b")
+        unverified.isVerified = false
+        _ = table.finish(key, with: .success(unverified), now: 0, chance: 0)
+        #expect(!table.isOutdated(key, generation: 2))
+        #expect(table.isOutdated(key, generation: 1))
+    }
+
     @Test("a rejection of an older generation leads to the newer session")
     mutating func generations() throws {
         _ = table.request(key, rejected: nil, waiter: 1, now: 0)
@@ -58,6 +73,15 @@ struct SessionTableTests {
         let current = try #require(table.held(key))
         #expect(current.generation == 2)
         #expect(table.request(key, rejected: 1, waiter: 3, now: 0) == .use(current))
+    }
+
+    @Test("a rejected session is gone from every worker's snapshot at once, not only after the next login")
+    mutating func rejectedSession() {
+        _ = table.request(key, rejected: nil, waiter: 1, now: 0)
+        _ = table.finish(key, with: .success(session()), now: 0, chance: 0)
+        let version = table.version
+        #expect(table.request(key, rejected: 1, waiter: 2, now: 0) == .logIn)
+        #expect(table.held(key) == nil && table.version != version)
     }
 
     @Test("a rejection of the current generation during a login waits for the login")

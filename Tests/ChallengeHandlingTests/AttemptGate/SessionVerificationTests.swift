@@ -34,7 +34,8 @@ struct SessionVerificationTests {
         let unverified = try #require(trying(&table))
         #expect(table.held(key) == nil)
         #expect(table.request(key, rejected: nil, waiter: 4, now: 0) == .wait)
-        let told = table.recordVerification(of: key, generation: unverified.generation, .accepted, by: 1)
+        let told = table.recordVerification(
+            of: key, generation: unverified.generation, .accepted, by: 1, now: 0, chance: 0)
         #expect(told.map(\.waiter) == [2, 3, 4])
         #expect(told.allSatisfy { $0.outcome == .established(unverified) })
         #expect(table.request(key, rejected: nil, waiter: 5, now: 0) == .use(unverified))
@@ -44,19 +45,80 @@ struct SessionVerificationTests {
     func handedOn() throws {
         var table = Table()
         let unverified = try #require(trying(&table))
-        let told = table.recordVerification(of: key, generation: unverified.generation, .undecided, by: 1)
+        let told = table.recordVerification(
+            of: key, generation: unverified.generation, .undecided, by: 1, now: 0, chance: 0)
         #expect(told.map(\.waiter) == [2])
         #expect(told.first?.outcome == .verify(key, unverified))
-        _ = table.recordVerification(of: key, generation: unverified.generation, .undecided, by: 2)
-        _ = table.recordVerification(of: key, generation: unverified.generation, .undecided, by: 3)
+        _ = table.recordVerification(of: key, generation: unverified.generation, .undecided, by: 2, now: 0, chance: 0)
+        _ = table.recordVerification(of: key, generation: unverified.generation, .undecided, by: 3, now: 0, chance: 0)
         #expect(table.request(key, rejected: nil, waiter: 9, now: 0) == .verify(unverified))
+    }
+
+    @Test(
+        "a credential that was sent without a usable answer pauses, all who wait are answered, and the next trial is one"
+    )
+    func unanswered() throws {
+        var table = Table()
+        let unverified = try #require(trying(&table))
+        let told = table.recordVerification(
+            of: key, generation: unverified.generation, .unanswered(.lost), by: 1, now: 0, chance: 0)
+        #expect(told.map(\.waiter) == [2, 3])
+        guard case .failed(let failure)? = told.first?.outcome else {
+            Issue.record("\(told)")
+            return
+        }
+        #expect(failure.code == .failed && failure.isUnknown)
+        #expect(table.state(of: key, now: 0) == .failing(failure))
+        #expect(table.request(key, rejected: nil, waiter: 4, now: 499) == .refuse(failure))
+        #expect(table.request(key, rejected: nil, waiter: 5, now: 500) == .logIn)
+        #expect(table.request(key, rejected: nil, waiter: 6, now: 500) == .wait)
+    }
+
+    @Test("trials without an answer double the pause, and those whose callers leave do not", arguments: [true, false])
+    func pauses(isAbandoned: Bool) throws {
+        var table = Table()
+        var now: Int64 = 0
+        for pause in isAbandoned ? [500, 500, 500, 500] : [500, 1_000, 2_000, 4_000] as [Int64] {
+            #expect(table.request(key, rejected: nil, waiter: 1, now: now) == .logIn)
+            let told = table.finish(key, with: .success(session()), now: now, chance: 0)
+            guard case .verify(_, let tried)? = told.first?.outcome else {
+                Issue.record("\(told)")
+                return
+            }
+            _ = table.recordVerification(
+                of: key, generation: tried.generation, .unanswered(isAbandoned ? .abandoned : .timedOut), by: 1,
+                now: now,
+                chance: 0)
+            guard case .refuse = table.request(key, rejected: nil, waiter: 2, now: now + pause - 1) else {
+                Issue.record("a trial after less than \(pause) ms")
+                return
+            }
+            now += pause
+        }
+    }
+
+    @Test("a trial that a 503 answers waits for the time in its Retry-After")
+    func retryAfter() throws {
+        var table = Table()
+        let unverified = try #require(trying(&table))
+        _ = table.recordVerification(
+            of: key, generation: unverified.generation, .unanswered(.status(503, retryAt: 30_000)), by: 1, now: 0,
+            chance: 0)
+        guard case .refuse(let failure) = table.request(key, rejected: nil, waiter: 4, now: 29_999) else {
+            Issue.record("a trial before the server's time")
+            return
+        }
+        #expect(failure.detail.contains("503"))
+        #expect(table.request(key, rejected: nil, waiter: 5, now: 30_000) == .logIn)
     }
 
     @Test("only the verifier of a session can report a result")
     func noSay() throws {
         var table = Table()
         let unverified = try #require(trying(&table))
-        #expect(table.recordVerification(of: key, generation: unverified.generation, .accepted, by: 2).isEmpty)
+        #expect(
+            table.recordVerification(of: key, generation: unverified.generation, .accepted, by: 2, now: 0, chance: 0)
+                .isEmpty)
         #expect(table.held(key) == nil)
     }
 
@@ -65,7 +127,8 @@ struct SessionVerificationTests {
         var table = Table()
         let unverified = try #require(trying(&table))
         _ = table.reject(key, generation: unverified.generation - 1, refused, now: 0)
-        _ = table.recordVerification(of: key, generation: unverified.generation - 1, .accepted, by: 1)
+        _ = table.recordVerification(
+            of: key, generation: unverified.generation - 1, .accepted, by: 1, now: 0, chance: 0)
         #expect(table.held(key) == nil)
         #expect(table.request(key, rejected: nil, waiter: 9, now: 0) == .verify(unverified))
     }
@@ -74,7 +137,8 @@ struct SessionVerificationTests {
     func outdated() throws {
         var table = Table()
         let unverified = try #require(trying(&table))
-        let told = table.recordVerification(of: key, generation: unverified.generation, .outdated, by: 1)
+        let told = table.recordVerification(
+            of: key, generation: unverified.generation, .outdated, by: 1, now: 0, chance: 0)
         #expect(told.map(\.outcome) == [.askAgain, .askAgain])
         #expect(table.request(key, rejected: unverified.generation, waiter: 1, now: 0) == .logIn)
     }
@@ -100,7 +164,7 @@ struct SessionVerificationTests {
     func hidden() throws {
         var table = Table()
         let unverified = try #require(trying(&table))
-        _ = table.recordVerification(of: key, generation: unverified.generation, .accepted, by: 1)
+        _ = table.recordVerification(of: key, generation: unverified.generation, .accepted, by: 1, now: 0, chance: 0)
         #expect(
             table.requestConfirmation(of: key, generation: unverified.generation, waiter: 6, now: 0)
                 == .confirm(unverified))
@@ -144,7 +208,7 @@ struct SessionVerificationTests {
     func old() throws {
         var table = Table()
         let unverified = try #require(trying(&table))
-        _ = table.recordVerification(of: key, generation: unverified.generation, .accepted, by: 1)
+        _ = table.recordVerification(of: key, generation: unverified.generation, .accepted, by: 1, now: 0, chance: 0)
         #expect(table.requestConfirmation(of: key, generation: unverified.generation - 1, waiter: 5, now: 0) == .over)
         #expect(table.held(key) == unverified)
     }

@@ -124,10 +124,11 @@ struct SchemeLoginTests {
     }
 
     private func head(
-        _ begins: String?, _ status: Int, _ challenges: [String] = [], at path: String = "/up/here"
+        _ begins: String?, _ status: Int, _ challenges: [String] = [], at path: String = "/up/here",
+        by method: HTTPRequest.Method = .head
     ) -> ScriptedStep {
         ScriptedStep(
-            .head, "https://h\(path)", .success(SideResponse(status: status, fields: Self.challenges(challenges)))
+            method, "https://h\(path)", .success(SideResponse(status: status, fields: Self.challenges(challenges)))
         ) { request in
             guard let begins else { return request.fields[.authorization] == nil }
             return request.fields[.authorization]?.hasPrefix(begins) == true
@@ -151,6 +152,29 @@ struct SchemeLoginTests {
     func basicForTarget() async throws {
         let session = try await LoginRig(credentials: [.ann]).logIn(login(BasicScheme()))
         #expect(session.fields.count == 1 && !session.isVerified)
+    }
+
+    @Test("for a waiting request, Basic is sent to `prove-at` first, and nowhere else if it is refused there")
+    func basicAtProof() async throws {
+        let accepting = LoginRig([head("Basic ", 200, at: "/proof")], credentials: [.ann])
+        #expect(try await accepting.logIn(login(BasicScheme(), isProof: true)).isVerified)
+        let refusing = LoginRig([head("Basic ", 401, ["Basic realm=\"r\""], at: "/proof")], credentials: [.ann])
+        #expect(await refusing.lose(login(BasicScheme(), isProof: true)).code == .rejected)
+    }
+
+    @Test("if HEAD of `prove-at` shows nothing, GET of it decides, and no other address", arguments: [500, 503, 429])
+    func proofWithoutHead(status: Int) async throws {
+        func rig(_ second: Int) -> LoginRig {
+            let challenges = second == 401 ? ["Basic realm=\"r\""] : []
+            return LoginRig(
+                [
+                    head("Basic ", status, at: "/proof"),
+                    head("Basic ", second, challenges, at: "/proof", by: .get),
+                ], credentials: [.ann])
+        }
+        #expect(try await rig(200).logIn(login(BasicScheme(), isProof: true)).isVerified)
+        #expect(await rig(401).lose(login(BasicScheme(), isProof: true)).code == .rejected)
+        #expect(await rig(status).lose(login(BasicScheme(), isProof: true)).code == .failed)
     }
 
     @Test(

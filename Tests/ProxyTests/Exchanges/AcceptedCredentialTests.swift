@@ -36,6 +36,20 @@ private final class Office: Sendable {
     }
 }
 
+/// A password that an operator changes.
+private final class Users: CredentialProvider {
+    private let password = Mutex("right")
+
+    var present: Credential {
+        Credential(
+            name: "pin", fields: ["username": Secret("ann"), "password": Secret(password.withLock { $0 })])
+    }
+
+    func change(to value: String) { password.withLock { $0 = value } }
+
+    func credential(named name: String) async throws(CredentialError) -> Credential? { present }
+}
+
 @Suite("Credentials that a server has accepted")
 struct AcceptedCredentialTests {
     private static let credential = Credential(
@@ -48,7 +62,9 @@ struct AcceptedCredentialTests {
     }
 
     private func proxy(
-        _ port: UInt16, workers: Int = 1, proof: String? = nil, isAhead: Bool = false
+        _ port: UInt16, workers: Int = 1, proof: String? = nil, isAhead: Bool = false,
+        credentials: any CredentialProvider = FixedCredentials(["pin": credential.fields]),
+        versions: CredentialVersions? = nil
     ) throws -> TestProxy {
         let key = key(port)
         let plan = SchemePlan(
@@ -60,7 +76,7 @@ struct AcceptedCredentialTests {
             makeLogin: { SchemeLogin(plan, challenge: $0.challenge, scope: $0.scope) })
         return try TestProxy(
             .bank(port: port, logins: [login]), workers: workers, attempts: attempts,
-            credentials: FixedCredentials(["pin": Self.credential.fields]))
+            credentials: credentials, credentialVersions: versions)
     }
 
     private func isLatched(_ port: UInt16) -> Bool {
@@ -168,6 +184,23 @@ struct AcceptedCredentialTests {
         #expect(proxy.services.gate.adopt(held, session, establishedAt: 0))
         #expect(try proxy.fetch(get("/admin/1")).body == "not you")
         #expect(!isLatched(upstream.port))
+    }
+
+    @Test(
+        "a request that shows that an earlier password is over is sent again with the present one",
+        arguments: ["GET", "POST"])
+    func replaced(method: String) throws {
+        let upstream = try office.upstream()
+        let users = Users()
+        let versions = CredentialVersions { $0["password"]?.revealBytes() ?? [] }
+        let proxy = try proxy(upstream.port, credentials: users, versions: versions)
+        #expect(try proxy.fetch(get("/app/1")).body == "in")
+        users.change(to: "other")
+        versions.recordLookup(of: "pin", as: users.present, number: versions.beginLookup())
+        office.password.withLock { $0 = "other" }
+        let request = "\(method) /app/2 HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+        #expect(try proxy.fetch(request).body == "in")
+        #expect(isLatched(upstream.port))
     }
 
     @Test("a password that no server ever accepted is rejected at its first refusal")

@@ -61,7 +61,7 @@ struct ExpectationTests {
     }
 
     @Test(
-        "a final answer in place of 100 costs no body, and ends both connections",
+        "a final answer in place of 100 costs no body, and ends both connections, as the caller is told",
         arguments: ["413 Content Too Large", "401 Unauthorized", "302 Found", "200 OK"])
     func refused(status: String) throws {
         let upstream = try ScriptedUpstream()
@@ -73,6 +73,7 @@ struct ExpectationTests {
         try server.send(answer(status, "no"))
         let (head, body) = try caller.message()
         #expect(head.hasPrefix("HTTP/1.1 \(status)\r\n"))
+        #expect(head.contains("\r\nConnection: close\r\n"))
         #expect(body == "no")
         try caller.expectEnd()
         // Nothing that is sent later may be taken for the body.

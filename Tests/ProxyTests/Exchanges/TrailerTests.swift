@@ -119,14 +119,19 @@ struct TrailerTests {
         }
     }
 
-    @Test("trailers go along when the request is sent again, but none in place of a session's field")
-    func replayed() throws {
-        let upstream = try ScriptedUpstream()
+    /// A proxy whose login wins the key `one`, for `X-Api-Key`.
+    private func keyProxy(before upstream: ScriptedUpstream) throws -> TestProxy {
         let name = try #require(HTTPField.Name("X-Api-Key"))
         let login = Authenticator.scripted(port: upstream.port) { _, _, _ in
             Session(fields: [InjectedField(name: name, value: Secret("one"))], expiresAt: nil)
         }
-        let proxy = try TestProxy(.bank(port: upstream.port, logins: [login]))
+        return try TestProxy(.bank(port: upstream.port, logins: [login]))
+    }
+
+    @Test("trailers go along when the request is sent again, but none in place of a session's field")
+    func replayed() throws {
+        let upstream = try ScriptedUpstream()
+        let proxy = try keyProxy(before: upstream)
         let caller = try proxy.connect()
         try caller.send(
             "POST / HTTP/1.1\r\nHost: localhost\r\n\(chunked)\r\n5\r\nhello\r\n0\r\nX-Sum: 1\r\nx-api-key: evil\r\nX_Api_Key: evil\r\n\r\n"
@@ -137,6 +142,31 @@ struct TrailerTests {
         try server.send(challenge)
         #expect(try server.head().contains("X-Api-Key: one\r\n"))
         try server.expect("5\r\nhello\r\n0\r\nX-Sum: 1\r\n\r\n")
+        try server.send(answer("200 OK", "done"))
+        #expect(try caller.message().body == "done")
+    }
+
+    @Test("a trailer in place of a session's field is left out even if the session has ended since the head was sent")
+    func droppedMeanwhile() throws {
+        let upstream = try ScriptedUpstream()
+        let proxy = try keyProxy(before: upstream)
+        let caller = try proxy.connect()
+        try caller.send(get())
+        let server = try upstream.accept()
+        _ = try server.head()
+        try server.send(challenge)
+        _ = try server.head()
+        try server.send(answer("200 OK", "logged in"))
+        #expect(try caller.message().body == "logged in")
+        try caller.send("POST / HTTP/1.1\r\nHost: localhost\r\n\(chunked)\r\n5\r\nhello\r\n")
+        #expect(try server.head().contains("X-Api-Key: one\r\n"))
+        try server.expect("5\r\nhello\r\n")
+        proxy.services.gate.change { _ = $0.sessions.drop { _ in true } }
+        // Another worker's request, or a look at the roster, has the route know.
+        proxy.services.roster.refreshSnapshots()
+        proxy.settle()
+        try caller.send("0\r\nX-Sum: 1\r\nx-api-key: evil\r\n\r\n")
+        try server.expect("0\r\nX-Sum: 1\r\n\r\n")
         try server.send(answer("200 OK", "done"))
         #expect(try caller.message().body == "done")
     }

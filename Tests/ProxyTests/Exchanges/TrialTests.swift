@@ -92,31 +92,58 @@ struct TrialTests {
         #expect(proxy.log.count == 1)
     }
 
-    @Test("an answer of 503 decides nothing: the next who waits tries the password")
+    @Test("a 503 shows nothing about the password, which is not sent again before a pause: it may count as an attempt")
     func undecided() throws {
         let guarded = Guarded()
         let upstream = try guarded.upstream { path, _ in path == "/down" ? 503 : 200 }
         let proxy = try TestProxy(.bank(port: upstream.port, logins: [login(upstream.port)]))
         #expect(try proxy.fetch(get("/down")).body == "503 at /down")
-        #expect(try proxy.fetch(get("/down")).body == "503 at /down")
+        for path in ["/down", "/up"] {
+            #expect(try proxy.fetch(get(path)).body.contains("\"code\":\"login-failed\""))
+        }
+        #expect(guarded.attempts.load(ordering: .relaxed) == 1)
         #expect(proxy.services.gate.read({ $0.sessions.allHeld }).isEmpty)
+        // An operator need not wait.
+        _ = proxy.services.gate.change { $0.sessions.drop { _ in true } }
         #expect(try proxy.fetch(get("/up")).body == "200 at /up")
-        #expect(proxy.log.count == 1)
+        #expect(proxy.log.count == 2)
     }
 
-    @Test("who tries it and goes away leaves it to the next")
-    func proverGone() throws {
-        let guarded = Guarded()
+    @Test("a password is sent once for a lost connection, however many wait, and none of them sends it again")
+    func lost() throws {
+        let attempts = Atomic<Int>(0)
         let (isTried, isOver) = (Signal(), Signal())
         let upstream = try AnsweringUpstream { head, _ in
             guard head.contains("Authorization:") else { return answer("401 Unauthorized", "", TrialTests.demand) }
-            if head.contains(" /slow ") {
-                isTried.set()
-                isOver.wait()
-            }
+            attempts.wrappingAdd(1, ordering: .relaxed)
+            isTried.set()
+            isOver.wait()
+            return ""
+        }
+        let proxy = try TestProxy(.bank(port: upstream.port, logins: [login(upstream.port)]))
+        let first = try proxy.connect()
+        try first.send(get())
+        #expect(isTried.wait())
+        let others = try (0..<5).map { _ in try proxy.connect() }
+        for other in others { try other.send(get()) }
+        proxy.wait("five wait") { proxy.waiters == 5 }
+        isOver.set()
+        #expect(try first.message().body.contains("\"code\":\"upstream-unreachable\""))
+        for other in others { #expect(try other.message().body.contains("\"code\":\"login-failed\"")) }
+        #expect(attempts.load(ordering: .relaxed) == 1)
+    }
+
+    @Test("who tries it and goes away before the answer has those who wait answered, and it is not sent again at once")
+    func proverGone() throws {
+        let attempts = Atomic<Int>(0)
+        let (isTried, isOver) = (Signal(), Signal())
+        let upstream = try AnsweringUpstream { head, _ in
+            guard head.contains("Authorization:") else { return answer("401 Unauthorized", "", TrialTests.demand) }
+            attempts.wrappingAdd(1, ordering: .relaxed)
+            isTried.set()
+            isOver.wait()
             return answer("200 OK", "in")
         }
-        _ = guarded
         let proxy = try TestProxy(.bank(port: upstream.port, logins: [login(upstream.port)]))
         let first = try proxy.connect()
         try first.send(get("/slow"))
@@ -125,7 +152,8 @@ struct TrialTests {
         try second.send(get("/fast"))
         proxy.wait("the second waits") { proxy.waiters == 1 }
         first.reset()
-        #expect(try second.message().body == "in")
+        #expect(try second.message().body.contains("\"code\":\"login-failed\""))
+        #expect(attempts.load(ordering: .relaxed) == 1)
         isOver.set()
     }
 }

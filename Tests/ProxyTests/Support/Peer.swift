@@ -91,13 +91,21 @@ final class Peer {
                 sent += count
                 isHeld = false
             } else {
-                // What the kernel holds is the proxy's to take.
+                // The kernel's bytes are the proxy's to take, and those on the way are not there yet.
                 guard !isHeld else { break }
-                isHeld = true
+                isHeld = hasArrived
                 proxy.settle()
             }
         }
         return sent
+    }
+
+    /// True if the kernel of the other side has all that ours let go; so it is for a socket that is not TCP.
+    private var hasArrived: Bool {
+        var info = tcp_info()
+        var size = socklen_t(MemoryLayout<tcp_info>.size)
+        let result = unsafe getsockopt(number, Int32(IPPROTO_TCP), TCP_INFO, &info, &size)
+        return result != 0 || info.tcpi_unacked == 0
     }
 
     // MARK: Receiving

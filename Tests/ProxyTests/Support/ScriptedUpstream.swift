@@ -45,7 +45,8 @@ final class ScriptedUpstream {
     }
 }
 
-/// An upstream that answers by itself, on a thread per connection, what `answer` says to a request's head and body.
+/// An upstream that answers by itself, on a thread per connection, what `answer` says to a request's head and body; an empty text
+/// ends the connection.
 final class AnsweringUpstream: Sendable {
     let port: UInt16
     private let listener: Int32
@@ -90,7 +91,7 @@ final class AnsweringUpstream: Sendable {
                 let text = answer(request.head, request.body)
                 // What was noted meanwhile may be waited for.
                 Bell.shared.ring()
-                guard (try? peer.send(text)) != nil else { return }
+                guard !text.isEmpty, (try? peer.send(text)) != nil else { return }
             }
         }
     }

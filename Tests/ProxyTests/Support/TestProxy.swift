@@ -26,13 +26,15 @@ final class TestProxy {
         workers: Int = 1, limits: WorkerLimits = WorkerLimits(), sessions: SessionLimits = SessionLimits(),
         spool: ReplaySpool? = nil, logger: Logger? = nil, _ plan: ProxyPlan,
         attempts: any AttemptStore = UnkeptAttempts(), credentials: any CredentialProvider = NoCredentials(),
+        credentialVersions: CredentialVersions? = nil,
         chance: @escaping @Sendable () -> Double = { .random(in: 0..<1) }
     ) throws {
         let clock = clock
         services = ClientServices(
             gate: SharedAttemptGate(limits: sessions, store: attempts, chance: chance, now: { clock.now }),
             credentials: credentials,
-            state: MemoryState(), wallClock: { clock.now }, chance: chance, observer: log, replay: spool)
+            state: MemoryState(), wallClock: { clock.now }, chance: chance, observer: log, replay: spool,
+            credentialVersions: credentialVersions)
         server = try ProxyServer(
             services: services, workers: workers, limits: limits,
             logger: logger ?? Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }), clock: time)
@@ -44,13 +46,14 @@ final class TestProxy {
         _ upstream: UpstreamPlan, workers: Int = 1, limits: WorkerLimits = WorkerLimits(),
         sessions: SessionLimits = SessionLimits(), spool: ReplaySpool? = nil,
         router: Router = Router(fallback: "bank"), logger: Logger? = nil,
-        attempts: any AttemptStore = UnkeptAttempts(), credentials: any CredentialProvider = NoCredentials()
+        attempts: any AttemptStore = UnkeptAttempts(), credentials: any CredentialProvider = NoCredentials(),
+        credentialVersions: CredentialVersions? = nil
     ) throws {
         try self.init(
             workers: workers, limits: limits, sessions: sessions, spool: spool, logger: logger,
             ProxyPlan(
                 listeners: [(point: .tcp(host: "127.0.0.1", port: 0), plan: .proxy(router))], upstreams: [upstream]),
-            attempts: attempts, credentials: credentials)
+            attempts: attempts, credentials: credentials, credentialVersions: credentialVersions)
     }
 
     deinit { server.stop() }

@@ -20,6 +20,8 @@ final class NodesOfTests: Sendable {
         let sharing: LeasedSessionSharing
         let runtime: LoopBound<ClientRuntime>?
         let credentials: Mutable<[String: [String: Secret]]>
+        /// Called with each lookup of a credential.
+        let onLookup: Mutable<@Sendable () -> Void>
         let thread: EventLoopThread
     }
 
@@ -35,7 +37,8 @@ final class NodesOfTests: Sendable {
     private static func node(_ pin: String, _ sessionStore: MemorySessionStore.Shared, _ isOpen: Signal?) throws -> Node
     {
         let credentials = Mutable(["pin": ["pin": Secret(pin)]])
-        let provider = MutableCredentials(credentials)
+        let onLookup = Mutable<@Sendable () -> Void>({})
+        let provider = MutableCredentials(credentials, onLookup)
         let digests = SharedDigests(sealing: OpenSealing(), canonical: canonical)
         let now: @Sendable () -> Int64 = { 1_000_000_000_000 }
         let gate = SharedAttemptGate(
@@ -75,7 +78,9 @@ final class NodesOfTests: Sendable {
             isOpen?.wait()
             return MemorySessionStore(sessionStore, loop: runtime.loop)
         }
-        return Node(services: services, sharing: sharing, runtime: made.value, credentials: credentials, thread: thread)
+        return Node(
+            services: services, sharing: sharing, runtime: made.value, credentials: credentials, onLookup: onLookup,
+            thread: thread)
     }
 
     /// Ends them; what waits is left.
@@ -130,11 +135,16 @@ final class Mutable<Value: Sendable>: Sendable {
 
 private struct MutableCredentials: CredentialProvider {
     let credentials: Mutable<[String: [String: Secret]]>
+    let onLookup: Mutable<@Sendable () -> Void>
 
-    init(_ credentials: Mutable<[String: [String: Secret]]>) { self.credentials = credentials }
+    init(_ credentials: Mutable<[String: [String: Secret]]>, _ onLookup: Mutable<@Sendable () -> Void>) {
+        self.credentials = credentials
+        self.onLookup = onLookup
+    }
 
     func credential(named name: String) async throws(CredentialError) -> Credential? {
-        credentials.value[name].map { Credential(name: name, fields: $0) }
+        onLookup.value()
+        return credentials.value[name].map { Credential(name: name, fields: $0) }
     }
 }
 

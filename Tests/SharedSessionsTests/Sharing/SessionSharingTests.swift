@@ -162,6 +162,23 @@ struct SessionSharingTests {
         }
     }
 
+    @Test("a latch that is opened while a login ends at it lets nothing be sent without a lease")
+    func openedMeanwhile() async throws {
+        try await withNodes(["9999", "1234"]) { nodes in
+            let node = nodes.nodes[0]
+            #expect(await logIn(at: node).failure == .rejected)
+            let (lookups, leases) = (Mutable(0), node.sharing.statistics.leases)
+            node.onLookup.value = {
+                lookups.value += 1
+                if lookups.value == 2 { node.services.gate.unlatch("bank-pin") }
+            }
+            #expect(await logIn(at: node).failure == .latched)
+            #expect(lookups.value == 2 && node.sharing.statistics.leases == leases)
+            // For a moment all nodes are told of the rejection.
+            #expect(await eventually { await logIn(at: node).failure == .rejected })
+        }
+    }
+
     /// The session that a node wins by its client, or why it does not; the server rejects 9999.
     private func logIn(at node: NodesOfTests.Node) async -> (token: String?, failure: LoginFailure.Code?) {
         let login = Authenticator(

@@ -4,6 +4,10 @@
 import ChallengeHandling
 
 extension GateRig {
+    func failure(_ code: LoginFailure.Code, _ key: SessionKey) -> LoginFailure {
+        LoginFailure(code, challenge: key.challenge, detail: "")
+    }
+
     /// What has happened, so that a test can tell that its schedules were no idle ones.
     struct Counts {
         var answers = 0, logins = 0, unverifiedSessions = 0, rejections = 0, shared = 0, renewals = 0, latched = 0,

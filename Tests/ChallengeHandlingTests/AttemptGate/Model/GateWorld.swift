@@ -227,7 +227,7 @@ struct GateRig {
         exchanges[exchange] = nil
         counts.answers += 1
         if server.isDown {
-            if isUnverified { recordVerification(by: exchange, key, held, .undecided) }
+            if isUnverified { recordVerification(by: exchange, key, held, .unanswered(.lost)) }
         } else if let password = held.password {
             let isForbidden = resource == ModelResource.forbidden
             if isForbidden { counts.resources += 1 }
@@ -293,7 +293,9 @@ struct GateRig {
     private mutating func recordVerification(
         by exchange: Int, _ key: SessionKey, _ held: HeldSession, _ result: SessionTable<Int>.VerificationResult
     ) {
-        tell(gate.sessions.recordVerification(of: key, generation: held.generation, result, by: exchange), of: key)
+        tell(
+            gate.sessions.recordVerification(
+                of: key, generation: held.generation, result, by: exchange, now: now, chance: chance()), of: key)
     }
 
     private mutating func tell(
@@ -323,7 +325,9 @@ struct GateRig {
         guard let exchange = exchanges.keys.sorted().randomElement(using: &random) else { return }
         switch exchanges.removeValue(forKey: exchange) {
         case .waiting(let key, _): gate.sessions.removeWaiter(exchange, of: key)
-        case .sent(let key, let held, _, isUnverified: true, _): recordVerification(by: exchange, key, held, .undecided)
+        case .sent(let key, let held, _, isUnverified: true, _):
+            recordVerification(
+                by: exchange, key, held, Bool.random(using: &random) ? .undecided : .unanswered(.abandoned))
         case .sent, nil: break
         }
     }
@@ -393,8 +397,4 @@ struct GateRig {
     private func digests(_ password: Int) -> AttemptDigests { AttemptDigests(own: [UInt8(password)]) }
 
     private func field(_ text: String) -> InjectedField { InjectedField(name: .authorization, value: Secret(text)) }
-
-    private func failure(_ code: LoginFailure.Code, _ key: SessionKey) -> LoginFailure {
-        LoginFailure(code, challenge: key.challenge, detail: "")
-    }
 }
