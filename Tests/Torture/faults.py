@@ -78,14 +78,18 @@ class Faults:
 
 
 def chosen(calls, limit):
-    """At most `limit` of the calls: each place once before any comes twice, in the order of the run."""
+    """At most `limit` of the calls, evenly spread over the run: each place once before any comes twice, in the order of the run."""
     by_site = collections.defaultdict(list)
     for call in calls:
         by_site[call.site].append(call)
     rounds = sorted(
         ((turn, order, call) for order, of_site in enumerate(by_site.values()) for turn, call in enumerate(of_site)),
         key=lambda entry: entry[:2])
-    return [call for _, _, call in rounds][:limit or None]
+    order = [call for _, _, call in rounds]
+    if limit and limit < len(by_site):
+        step = len(by_site) / limit
+        return [order[int(index * step)] for index in range(limit)]
+    return order[:limit or None]
 
 
 def places(binary, frames):

@@ -32,6 +32,8 @@ class Scenario:
     def prepare(self):
         if problem := self.stage.start():
             raise RuntimeError(f"no start without a fault: {problem}")
+        # It listens before its start is over, and what fails in its start ends it.
+        until(lambda: " ready " in self.stage.read(self.stage.log))
 
     def act(self):
         raise NotImplementedError
@@ -91,6 +93,8 @@ class Scenario:
 
     def check_answers(self):
         for request, answer in self.stage.answers:
+            if answer.status == 0 and not self.stage.faults.fired:
+                self.find(1, f"{request} has no answer though nothing failed ({answer.fault})")
             if answer.fault == "timeout" and not (self.stage.faults.lasting and self.is_accept() and until(self.messages, 1)):
                 self.find(2, f"{request} hangs: no answer in {BOUND:.0f} s")
             elif answer.fault != "timeout" and answer.seconds > SLOW and not request.endswith("/slow/one"):

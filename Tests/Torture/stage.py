@@ -73,10 +73,17 @@ def until(condition, seconds=BOUND):
     return True
 
 
+TAKEN = set()
+
+
 def free_port():
     """A port below those that the kernel gives to connections: nobody else takes it before the daemon does."""
     while True:
         port = random.randrange(10000, 32000)
+        # Another run of this process may have chosen it, and not have opened it yet.
+        if port in TAKEN:
+            continue
+        TAKEN.add(port)
         with contextlib.suppress(OSError), socket.socket() as probe:
             probe.bind(("127.0.0.1", port))
             return port
@@ -166,7 +173,12 @@ class Stage:
             "COUNTERSIGN_ANN__USERNAME": "ann", "COUNTERSIGN_ANN__PASSWORD": "demo", "COUNTERSIGN_API__CLIENT_ID": "id",
             "COUNTERSIGN_API__CLIENT_SECRET": "secret", "COUNTERSIGN_API__REFRESH_TOKEN": "refresh-0",
             "COUNTERSIGN_KEYRING_PASSPHRASE": "words"}
+        # What is broken on purpose in a program of `Tests/Mutants`.
+        if number := os.environ.get("COUNTERSIGN_MUTANT"):
+            self.variables["COUNTERSIGN_MUTANT"] = number
         self.log, self.process, self.manager, self.starts, self.answers = "", None, None, 0, []
+        # A command that becomes the program.
+        self.prefix = []
 
     def path(self, name):
         return os.path.join(self.folder, name)
@@ -185,7 +197,7 @@ class Stage:
         variables = dict(self.variables)
         if is_tortured:
             variables |= self.faults.environment
-        command = [self.binary, *words]
+        command = [*self.prefix, self.binary, *words]
         if stored:
             variables |= {"LISTEN_FDS": str(len(stored)), "LISTEN_FDNAMES": ":".join(["countersign-sessions"] * len(stored))}
             moves = " ".join(f"{3 + index}<&{descriptor}" for index, descriptor in enumerate(stored))
@@ -204,6 +216,8 @@ class Stage:
         self.starts += 1
         self.log = f"log-{self.starts}"
         self.spawn(["serve", "--config", self.path("countersign.yaml")], self.log, is_tortured, stored=stored)
+        until(lambda: self.process.poll() is not None or self.accepts(self.port))
+        # One that fails after its socket was opened has listened for a moment.
         until(lambda: self.process.poll() is not None or self.accepts(self.port))
         if self.process.poll() is not None:
             return f"exit {self.process.returncode}"

@@ -6,10 +6,13 @@ import base64
 import collections
 import hashlib
 import http.server
+import struct
 import threading
 import urllib.parse
 
 RIGHT = ("ann", "demo")
+# The second message of NTLM ([MS-NLMP] 2.2.1.2), without names: flags for Unicode, NTLM and a dummy signature, and a nonce.
+CHALLENGE = base64.b64encode(b"NTLMSSP\0" + struct.pack("<IHHII8s8sHHI", 2, 0, 0, 48, 0x8201, b"nonce123", b"", 0, 0, 48)).decode()
 
 
 class Upstream:
@@ -26,7 +29,7 @@ class Upstream:
     def reset(self):
         with self.lock:
             self.arrived, self.served = collections.Counter(), collections.Counter()
-            self.digests = {}
+            self.digests, self.codes = {}, collections.Counter()
             self.right = self.wrong = self.reused = 0
             self.sessions, self.refresh = set(), "refresh-0"
             self.release.clear()
@@ -45,6 +48,7 @@ class Upstream:
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     timeout = 30
+    is_trusted = False
     # An answer leaves in one piece, and at once.
     wbufsize, disable_nagle_algorithm = -1, True
 
@@ -121,6 +125,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             fields = dict(urllib.parse.parse_qsl(body.decode()))
             is_right = (fields.get("j_username"), fields.get("j_password")) == RIGHT
             upstream.count(is_right)
+            if "otp" in fields:
+                upstream.codes[fields["otp"]] += 1
             if not is_right:
                 return self.answer(200, "<p>wrong</p>\n", Content_Type="text/html")
             with upstream.lock:
@@ -131,6 +137,21 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.serve(body)
         page = '<form method="post" action="/form/j_security_check"><input name="j_username"><input type="password" name="j_password"></form>'
         return self.answer(200, page, Content_Type="text/html")
+
+    def do_ntlm(self, body):
+        scheme, _, value = self.headers.get("Authorization", "").partition(" ")
+        message = base64.b64decode(value) if scheme == "NTLM" else b""
+        kind = message[8] if len(message) > 8 else 0
+        # It is the connection that is authenticated.
+        self.is_trusted = self.is_trusted or kind == 3
+        if self.is_trusted and self.command == "GET":
+            self.answer(200, "looked at\n")
+        elif self.is_trusted:
+            self.serve(body)
+        elif kind == 1 and self.path == "/ntlm/anybody":
+            self.answer(200, "nobody is asked here\n")
+        else:
+            self.answer(401, "who are you?\n", WWW_Authenticate=f"NTLM {CHALLENGE}" if kind == 1 else "NTLM")
 
     def do_token(self, body):
         upstream, fields = self.server.upstream, dict(urllib.parse.parse_qsl(body.decode()))
