@@ -66,7 +66,7 @@ class Director:
         protection = self.upstreams[event.upstream].protection
         old, new = protection.value(), protection.next_value()
         if event.variant == "overlapping":
-            protection.accepted = {old, new}
+            protection.accept(old, new)
             self.configuration.write_values(**{event.upstream: new})
             await asyncio.sleep(NOTICED + 2)
             self._retire(protection, old, new)
@@ -84,7 +84,7 @@ class Director:
             window = self._unsettle(event)
             self.configuration.write_values(**{event.upstream: new})
             await asyncio.sleep(NOTICED + 5)
-            protection.accepted = {old, new}
+            protection.accept(old, new)
             status, output = await self._while_running("unlatch", event.upstream)
             if status != 0:
                 self.findings.append(f"{event.name} at {event.at:.0f} s: unlatch ended with {status}: {output}")
@@ -111,13 +111,13 @@ class Director:
         return f"arrived {len(protection.refusals.get(wrong, []))} times"
 
     def _retire(self, protection, old, new):
-        protection.accepted = {new}
+        protection.accept(new)
         if protection.latches:
             self.retired.append((protection.name, old))
 
     def _unsettle(self, event):
-        """The file has a value that the server does not accept: sessions go on, but a token ends, and a new process has none."""
-        window = self._open(event, REJECTED if event.upstream == "bearer" else set())
+        """The file has a value that the server does not accept: sessions go on, but a token or a nonce ends, and a new process has none."""
+        window = self._open(event, REJECTED if event.upstream in ("bearer", "digest") else set())
         self._unsettled.append(window)
         return window
 

@@ -49,14 +49,16 @@ def of_effects(callers, upstreams):
 def of_values(director, upstreams):
     findings = []
     for name, value in director.once:
-        arrived = upstreams[name].protection.refusals.get(value, [])
+        # Until it was accepted, if it ever was.
+        arrived = upstreams[name].protection.arrivals(value)[0]
         if len(arrived) > 1:
             findings.append(f"{name}: the wrong value {value} arrived {len(arrived)} times within {arrived[-1] - arrived[0]:.2f} s")
     for name, value in director.retired:
-        arrived = upstreams[name].protection.refusals.get(value, [])
-        late = [moment for moment in arrived if moment > arrived[0] + 3]
-        if late:
-            findings.append(f"{name}: {value} arrived {len(late)} times more than 3 s after its refusal, at most {late[-1] - arrived[0]:.1f} s")
+        for arrived in upstreams[name].protection.arrivals(value):
+            late = [moment for moment in arrived if moment > arrived[0] + 3]
+            if late:
+                findings.append(
+                    f"{name}: {value} arrived {len(late)} times more than 3 s after its refusal, at most {late[-1] - arrived[0]:.1f} s")
     crashes = [event for event in director.events if event.kind == "crash"]
     repeated = upstreams["digest"].protection.repeated
     unexplained = [moment for moment in repeated if not any(event.began <= moment <= event.ended + 5 for event in crashes)]

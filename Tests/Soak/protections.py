@@ -31,6 +31,8 @@ class Protection:
         self.number = 0
         self.accepted = {self.value()}
         self.refusals = {}
+        # (value, its refusals) until it was accepted: after that it may be wrong anew.
+        self.earlier = []
         self.logins = 0
         self.sessions = {}
         self.origin = ""
@@ -41,6 +43,15 @@ class Protection:
     def next_value(self):
         self.number += 1
         return self.value()
+
+    def accept(self, *values):
+        """From now on these are right, and no others."""
+        self.earlier += [(value, self.refusals.pop(value, [])) for value in values]
+        self.accepted = set(values)
+
+    def arrivals(self, value):
+        """When it arrived and was wrong: a list for each time that it became so."""
+        return [moments for known, moments in self.earlier if known == value] + [self.refusals.get(value, [])]
 
     def judge(self, value):
         if value in self.accepted:
