@@ -49,7 +49,16 @@ let fuzzed: [Target.Dependency] = [
     "Redis", "Secrets",
     "Settings", "SettingsReading", httpTypes,
 ]
-let unfuzzed = ["dictionaries", "pack", "packed", "run", "seedpack.py", "seeds"]
+let unfuzzed = ["dictionaries", "grammar", "pack", "packed", "results.md", "run", "seedpack.py", "seeds"]
+
+// What the simulation runs, and needs.
+let simulated: [Target.Dependency] = [
+    "Admin", "Basics", "ChallengeClient", "ChallengeHandling", "CountersignDaemon", "Credentials", "Curl", "EventLoop",
+    "HTTPWire", "Kerberos",
+    "Proxy", "Secrets", "SessionStoreModel", "Settings", "SharedSessions", "System", "TestSupport", httpTypes, logging,
+    crypto,
+]
+let unsimulated = ["mutants", "run"]
 
 let package = Package(
     name: "countersign",
@@ -232,7 +241,7 @@ let package = Package(
             ]),
         .testTarget(
             name: "FuzzTests", dependencies: fuzzed + ["TestSupport"], path: "Tests/Fuzz",
-            exclude: unfuzzed + ["Driver"],
+            exclude: unfuzzed + ["Driver", "Runner"],
             swiftSettings: settings),
         .testTarget(
             name: "SharedSessionSimulationTests",
@@ -324,7 +333,14 @@ if let part {
         }
         package.targets.append(
             .executableTarget(
-                name: "fuzz", dependencies: fuzzed, path: "Tests/Fuzz", exclude: unfuzzed + ["Replay"],
+                name: "fuzz", dependencies: fuzzed, path: "Tests/Fuzz", exclude: unfuzzed + ["Replay", "Runner"],
+                swiftSettings: settings))
+    }
+    if part == "grammar" {
+        package.targets.removeAll { $0.type == .test }
+        package.targets.append(
+            .executableTarget(
+                name: "grammar", dependencies: fuzzed, path: "Tests/Fuzz", exclude: unfuzzed + ["Driver", "Replay"],
                 swiftSettings: settings))
     }
 }

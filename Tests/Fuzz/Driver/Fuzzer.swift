@@ -14,6 +14,7 @@ public func initialize(
     let path = unsafe String(cString: arguments.pointee[0])
     let name = path.split(separator: "/").last.map(String.init) ?? ""
     unsafe chosen = FuzzTarget.all.first { $0.name == name }
+    unsafe spoken = Grammar.all.filter { $0.target == name }
     guard unsafe chosen != nil else {
         print("no target \"\(name)\"; call it by the name of one: \(FuzzTarget.all.map(\.name))")
         exit(64)
@@ -36,6 +37,20 @@ public func feed(_ bytes: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     return 0
 }
 
+/// Now and then the next input is a sentence of one of the target's languages; else the last one with some bytes changed.
+@_cdecl("LLVMFuzzerCustomMutator")
+public func mutate(_ bytes: UnsafeMutablePointer<UInt8>, _ count: Int, _ most: Int, _ seed: CUnsignedInt) -> Int {
+    guard seed % 16 == 0, let grammar = unsafe spoken.isEmpty ? nil : spoken[Int(seed / 16) % spoken.count] else {
+        return unsafe changeBytes(bytes, count, most)
+    }
+    let sentence = grammar.sentence(UInt64(seed)).prefix(most)
+    for (index, byte) in sentence.enumerated() { unsafe bytes[index] = byte }
+    return sentence.count
+}
+
+@_silgen_name("LLVMFuzzerMutate")
+private func changeBytes(_ bytes: UnsafeMutablePointer<UInt8>, _ count: Int, _ most: Int) -> Int
+
 /// Where SwiftPM is not told of a sanitizer (`ADDRESS=0`) a program begins here, and not in libFuzzer.
 @_cdecl("fuzz_main")
 public func begin(
@@ -54,3 +69,5 @@ private func drive(
 ) -> CInt
 
 nonisolated(unsafe) private var chosen: FuzzTarget?
+/// The languages of the chosen target.
+nonisolated(unsafe) private var spoken: [Grammar] = []

@@ -76,7 +76,8 @@ private func checkDigest(_ challenges: [AuthenticationChallenge]) throws(Violati
     signer.learn(status: 200, fields: [:], target: "/")
 }
 
-private struct OneDigest: MessageDigests {
+/// Digests that are all the same.
+struct OneDigest: MessageDigests {
     func digest(_ algorithm: DigestAlgorithm, of bytes: [UInt8]) -> [UInt8] { [7] }
     func running(_ algorithm: DigestAlgorithm) -> any RunningDigest { Running(algorithm: algorithm) }
     func authenticationCode(_ algorithm: DigestAlgorithm, key: Secret, of bytes: [UInt8]) -> [UInt8] { [7] }

@@ -154,14 +154,17 @@ struct ChunkOracle {
             count += 1
             guard let field = Oracle.field(rest[..<(feed - 1)]), count <= 32 else { throw .refused }
             rest = rest[(feed + 1)...]
-            guard !Self.keptBack.contains(field.name) else { continue }
+            guard !Self.mustNotTrail(field.name) else { continue }
             outcome.trailers.append("\(field.name):\(field.text)")
         }
         outcome.end = position
     }
 
     /// RFC 9110 section 6.5.1: framing, routing, modifiers, authentication, control data, and how content is read.
-    static func mustNotTrail(_ name: String) -> Bool { keptBack.contains(name) }
+    /// A CGI program reads an underscore as a hyphen.
+    static func mustNotTrail(_ name: String) -> Bool {
+        keptBack.contains(name) || keptBack.contains(String(name.map { $0 == "_" ? "-" : $0 }))
+    }
 
     private static let keptBack: Set<String> = Oracle.hopByHop.union([
         "accept", "accept-encoding", "accept-language", "age", "allow", "authentication-info", "authorization",

@@ -201,6 +201,7 @@ final class FuzzedClient: UpstreamStream, TransferOwner {
     // MARK: UpstreamStream
 
     var hasWaited: Bool { machine.hasWaited }
+    var hasSent: Bool { true }
     func start(_ request: ExchangeRequest, head: FieldSink, target: borrowing ByteQueue) throws(CurlError) {}
     func resumeReceiving() { if machine.isRunning { advance() } }
     func resumeSending() {

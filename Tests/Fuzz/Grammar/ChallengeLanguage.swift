@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import Secrets
+
+@testable import ChallengeHandling
+
+/// Fields `WWW-Authenticate`, one a line, each a list of challenges (RFC 9110 §11.6.1).
+struct ChallengeLanguage: Language {
+    static let name = "challenges"
+
+    var sentence = Sentence()
+    private var expected: [AuthenticationChallenge] = []
+    private var isBroken = false
+
+    mutating func write() {
+        expected.removeAll(keepingCapacity: true)
+        isBroken = sentence.choices.once(in: 4)
+        sentence.put("w")
+        let lines = sentence.choices.once(in: 4) ? 2 : 1
+        let broken = isBroken ? sentence.choices.below(lines) : -1
+        for line in 0..<lines {
+            if line > 0 { sentence.put("\n") }
+            let count = 1 + sentence.choices.below(3)
+            let first = line == broken ? sentence.choices.below(count) : -1
+            for index in 0..<count {
+                if index > 0 { putComma() }
+                if index == first {
+                    sentence.put(sentence.choices.pick(Self.broken))
+                    putComma()
+                }
+                putChallenge()
+            }
+        }
+    }
+
+    private mutating func putChallenge() {
+        let scheme = sentence.choices.pick(Self.schemes)
+        let start = sentence.count
+        sentence.putInSomeCase(scheme)
+        let name = text(from: start)
+        switch sentence.choices.below(4) {
+        case 0:
+            expected.append(.init(scheme: name, token68: nil, parameters: []))
+        case 1:
+            for _ in 0...sentence.choices.below(2) { sentence.put(" ") }
+            let start = sentence.count
+            sentence.put(sentence.choices.pick(Self.tokens68))
+            let token = text(from: start)
+            if sentence.choices.once(in: 8) { sentence.put(" ") }
+            expected.append(.init(scheme: name, token68: token, parameters: []))
+        default:
+            let mask = sentence.choices.below(1 << Self.names.count)
+            var parameters: [AuthenticationChallenge.Parameter] = []
+            for (index, known) in Self.names.enumerated() where mask >> index & 1 == 1 {
+                // Behind a scheme a comma is an empty element of its list.
+                if parameters.isEmpty, !sentence.choices.once(in: 8) { sentence.put(" ") } else { putComma() }
+                parameters.append(putParameter(known))
+            }
+            expected.append(.init(scheme: name, token68: nil, parameters: parameters))
+        }
+    }
+
+    private mutating func putParameter(_ name: StaticString) -> AuthenticationChallenge.Parameter {
+        sentence.putInSomeCase(name)
+        sentence.putRareBlanks()
+        sentence.put("=")
+        sentence.putRareBlanks()
+        var value: [UInt8] = []
+        if sentence.choices.once(in: 3) {
+            let start = sentence.count
+            sentence.put(sentence.choices.pick(Self.tokens))
+            value = Array(sentence.bytes[start...])
+        } else {
+            sentence.put("\"")
+            for _ in 0..<sentence.choices.below(4) {
+                let piece = sentence.choices.pick(Self.pieces)
+                for byte in piece.utf8 {
+                    value.append(byte)
+                    let isSpecial = byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\")
+                    if isSpecial || byte < 0x80 && sentence.choices.once(in: 24) { sentence.put("\\") }
+                    sentence.put(byte)
+                }
+            }
+            sentence.put("\"")
+        }
+        return .init(name: "\(name)".lowercased(), value: String(decoding: value, as: UTF8.self))
+    }
+
+    private mutating func putComma() { sentence.put(sentence.choices.pick(RequestWords.commas)) }
+
+    private func text(from start: Int) -> String { String(decoding: sentence.bytes[start...], as: UTF8.self) }
+
+    func check() throws(Violation) {
+        let values = sentence.bytes.dropFirst().split(separator: 10).map { String(decoding: $0, as: UTF8.self) }
+        let found: [AuthenticationChallenge]
+        do {
+            found = try AuthenticationChallenge.parse(values)
+        } catch {
+            return try require(isBroken, "a list is refused: \(error)")
+        }
+        try require(!isBroken, "a broken list is taken: \(found)")
+        try require(found == expected, "\(found), not \(expected)")
+        for challenge in expected where challenge.isScheme("Digest") { try checkDigest(challenge) }
+    }
+
+    /// A challenge of Digest is taken with what it says, or passed over because it lacks something.
+    private func checkDigest(_ challenge: AuthenticationChallenge) throws(Violation) {
+        let algorithms = ["md5", "sha-256", "sha-512-256", "md5-sess", "sha-256-sess", "sha-512-256-sess"]
+        let algorithm = challenge["algorithm"]?.lowercased()
+        let words = challenge["qop"]?.lowercased().split { ", \t".contains($0) } ?? []
+        let isSession = algorithm?.hasSuffix("-sess") ?? false
+        let isUsable =
+            challenge["realm"] != nil && challenge["nonce"] != nil && algorithm.map(algorithms.contains) ?? true
+            && (challenge["qop"] == nil ? !isSession : words.contains("auth") || words.contains("auth-int"))
+        let digest = DigestChallenge(challenge)
+        try require((digest != nil) == isUsable, "\(challenge) is used: \(digest != nil)")
+        guard let digest else { return }
+        try require(
+            digest.realm == challenge["realm"] && digest.nonce == challenge["nonce"]
+                && digest.opaque == challenge["opaque"]
+                && digest.isSession == isSession && digest.isStale == (challenge["stale"]?.lowercased() == "true")
+                && (digest.protection == nil) == (challenge["qop"] == nil)
+                && (digest.protection != .integrity || !words.contains("auth")), "\(challenge) is read as \(digest)")
+    }
+
+    private static let schemes: [StaticString] = [
+        "Basic", "Digest", "Digest", "Digest", "Bearer", "Negotiate", "!#$%&'*+-.^_`|~0", "a",
+    ]
+    private static let names: [StaticString] = [
+        "realm", "nonce", "qop", "algorithm", "stale", "opaque", "scope", "x-!#$",
+    ]
+    private static let tokens: [StaticString] = [
+        "a", "true", "auth", "MD5", "SHA-256", "utf-8", "!#$%&'*+-.^_`|~", "0", "md5-sess", "FALSE",
+    ]
+    private static let tokens68: [StaticString] = [
+        "a", "YII=", "abc==", "-._~+/0Z", "a/b+c", "TlRMTVNTUAACAAAA====", "0",
+    ]
+    private static let pieces: [String] = [
+        "a b", ",", "=", "\"", "\\", "auth", "auth,auth-int", "auth-int", "\u{E9}", "\t", "Basic realm=", "SHA-256",
+        "MD5-sess", "true", "\u{1F600}", "",
+    ]
+    /// Whatever stands before them and behind them, a list with one of them is none.
+    private static let broken: [StaticString] = [
+        "Basic realm=\"a\0\"", "Basic realm=,a=b", "Basic a=b c", "Basic a=\"b\"c", "Basic a=\"b\" c=d", "Basic a b",
+        "Basic a=b,a=c", "Basic a=b, A=\"b\"", "Basic abc=, realm=x", "Basic \"a\"", "Basic a=\u{7F}",
+        "Basic a=\"\u{1}\"", "(", "Basic a=b;c=d",
+        "Basic\ta=b", "Basic a=b=c", "\u{E9}", "Basic a==b", "Basic a=b, \"c\"", "Basic a=\"\\\u{1}\"", "Basic a, b=c",
+        "@", "Basic realm=\u{E9}",
+    ]
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import HTTPWire
+
+@testable import Proxy
+
+/// What comes over an upstream's connection: interim heads, a final one, and its body.
+struct ResponseLanguage: Language {
+    static let name = "responses"
+
+    var sentence = Sentence()
+    private var text = ResponseText()
+    private var chunks = ChunkedText()
+    private var scanner = ResponseHeadScanner()
+    private var interims: [ResponseText] = []
+
+    mutating func write() {
+        interims.removeAll(keepingCapacity: true)
+        for _ in 0..<(sentence.choices.once(in: 8) ? sentence.choices.below(3) : 0) {
+            text.write(&sentence, isInterim: true, mayBreak: false)
+            interims.append(text)
+        }
+        text.write(&sentence, isInterim: false)
+        if text.isBroken { return }
+        if text.isChunked {
+            chunks.write(&sentence)
+        } else {
+            sentence.putAnything(Int(min(text.length ?? UInt64(sentence.choices.below(30)), 40)))
+        }
+    }
+
+    mutating func check() throws(Violation) {
+        for interim in interims { try check(interim) }
+        try check(text)
+    }
+
+    private mutating func check(_ text: ResponseText) throws(Violation) {
+        let bytes = sentence.bytes
+        do throws(WireError) {
+            try scanner.scan(bytes.span.extracting(text.start..<text.end))
+        } catch {
+            try require(text.isBroken, "a head is refused: \(error.code)")
+            try require(error.status == 502, "an upstream's fault is told as \(error.status)")
+            return
+        }
+        try require(!text.isBroken, "a broken head is taken")
+        let head = scanner.head
+        try require(
+            head.status == text.status && head.minorVersion == text.minorVersion
+                && head.reason.count == text.reason.count
+                && (head.reason == text.reason || text.reason.isEmpty), "the line is read otherwise")
+        try require(head.contentLength == text.length && head.isChunked == text.isChunked, "another framing")
+        try require(head.closes == text.closes, "it closes, or not")
+        try require(head.fields.count == text.fields.count, "\(head.fields.count) fields")
+        for index in text.fields.indices {
+            let (line, field) = (head.fields[index], text.fields[index])
+            try require(line.name == field.name && line.value == field.value, "field \(index) is elsewhere")
+            try require(
+                line.isHopByHop == (field.isHopByHop || text.isNominated(field)), "field \(index) goes on, or not")
+        }
+        if !scanner.head.isInterim, sentence.choices.once(in: 12) { try checkWritten(text) }
+    }
+
+    /// The caller gets the fields that are for it, in their order, and one framing.
+    private mutating func checkWritten(_ text: ResponseText) throws(Violation) {
+        var response = ForwardedResponse()
+        let isHead = sentence.choices.once(in: 4)
+        let version = sentence.choices.once(in: 4) ? HTTPVersion.http10 : .http11
+        response.reset(isHead: isHead, version: version)
+        var queue = ByteQueue()
+        let bytes = Array(sentence.bytes[text.start..<text.end])
+        let keepsAlive = response.writeHead(
+            scanner.head, in: bytes.span, keepsAlive: true, to: &queue, date: { "Sat, 21 Nov 2026 16:00:00 GMT" },
+            addresses: { nil })
+        let written = queue.withSpan { $0.array }
+        guard let (lines, end) = Oracle.section(written[...]), end == written.count else {
+            throw Violation(description: "what the caller gets does not end with its head")
+        }
+        var expected: [[UInt8]] = []
+        for field in text.fields where !field.isHopByHop && field.kind >= 0 && !text.isNominated(field) {
+            expected.append(bytes[field.name.bounds].map { $0.lowercasedLetter } + [0x3A] + bytes[field.value.bounds])
+        }
+        if let length = text.length, text.status != 204 { expected.append(Array("content-length:\(length)".utf8)) }
+        expected.append(Array("date:Sat, 21 Nov 2026 16:00:00 GMT".utf8))
+        expected.append(Array("via:1.\(text.minorVersion == 0 ? 0 : 1) countersign".utf8))
+        let isBodyless = isHead || text.status == 204 || text.status == 304
+        let isUntilClose = !isBodyless && text.length == nil && version == .http10
+        if !isBodyless, text.length == nil, version == .http11 {
+            expected.append(Array("transfer-encoding:chunked".utf8))
+        }
+        if isUntilClose {
+            expected.append(Array("connection:close".utf8))
+        } else if version == .http10 {
+            expected.append(Array("connection:keep-alive".utf8))
+        }
+        try require(keepsAlive == !isUntilClose, "the connection is kept, or not")
+        guard text.status != 426 else { return }
+        let fields = lines.dropFirst().map { line in Oracle.field(line).map { Array("\($0.name):".utf8) + $0.value } }
+        try require(
+            fields == expected.map(Optional.some), "the caller gets \(String(decoding: written, as: UTF8.self))")
+        try require(
+            lines.first?.starts(with: "HTTP/1.1 \(text.status) ".utf8) ?? false, "another status line")
+    }
+}
