@@ -28,7 +28,7 @@ export SWIFT DESTDIR PREFIX BINARY
 
 # Nothing here can run beside itself: SwiftPM locks its build folder.
 .NOTPARALLEL:
-.PHONY: demo unit test applications verify sanitize fuzz mutants torture check build install uninstall deb release bench soak conformance clean help
+.PHONY: demo unit test applications verify sanitize simulation fuzz grammar mutants torture check build install uninstall deb release bench soak conformance clean help
 
 demo: ## build, and try it: a protected upstream and the proxy before it (CHECK=1: assert each answer and exit)
 	@Tests/Scripts/setup build
@@ -47,33 +47,45 @@ applications: ## install real applications from Debian and PyPI and log in to ea
 	@$(SWIFT) build --product countersign
 	@Tests/Applications/run --binary "$$($(SWIFT) build --show-bin-path)/countersign" $(if $(WRITE),--write) $(if $(ONLY),ONLY=$(ONLY))
 
-verify: ## the rest: the examples; every code block of the documentation; the running daemon asked from outside what the RFCs demand, and what a request costs; sanitizers; fuzzers for a moment
-	@Tests/Scripts/setup build test
+verify: ## the rest: the examples; every code block of the documentation; the running daemon asked from outside what the RFCs demand, and what a request costs; some of its calls failing; sanitizers; simulation and fuzzers for a moment
+	@Tests/Scripts/setup build test torture
 	@$(SWIFT) build --build-tests
 	@Tests/Scripts/examples
 	@Tests/Scripts/code-blocks "$$($(SWIFT) build --show-bin-path)/countersign"
 	@Tests/Conformance/run --summary --start countersign "$$($(SWIFT) build --show-bin-path)/countersign"
 	@Tests/Benchmarks/guard "$$($(SWIFT) build --show-bin-path)/countersign"
 	@Tests/Benchmarks/micro
+	@Tests/Torture/run --jobs 2 --faults 8 --seconds 10 "$$($(SWIFT) build --show-bin-path)/countersign"
 	@Tests/Sanitizers/run
+	@Tests/Simulation/run --seconds 600 --to 200
 	@RUNS=8000 SECONDS_EACH= KEEP=0 JOBS=2 Tests/Fuzz/run
+	@COUNT= SECONDS_EACH=3 JOBS=2 Tests/Fuzz/grammar
+	@Tests/Fuzz/grammar --growth
 
 sanitize: ## the tests under thread sanitizer and under address sanitizer (ONLY=thread, ONLY=address)
 	@Tests/Scripts/setup build test
 	@Tests/Sanitizers/run $(ONLY)
 
+simulation: ## the whole daemon among simulated callers, servers and disks, one seed after the other (SECONDS=600, FROM=1)
+	@Tests/Scripts/setup build test
+	@Tests/Simulation/run --seconds $(or $(SECONDS),600) --from $(or $(FROM),1)
+
 fuzz: ## run each fuzzer for a minute (SECONDS_EACH=600, RUNS=1000000, TARGETS="chunks settings", JOBS=2, ADDRESS=0)
 	@Tests/Scripts/setup build test
 	@SECONDS_EACH="$(SECONDS_EACH)" RUNS="$(RUNS)" JOBS="$(JOBS)" ADDRESS="$(ADDRESS)" Tests/Fuzz/run $(TARGETS)
+
+grammar: ## say sentences whose meaning is known to each reader, half a minute each (SECONDS_EACH=600, COUNT=1000000, TARGETS="chunks json", JOBS=2, ADDRESS=1)
+	@Tests/Scripts/setup build test
+	@SECONDS_EACH="$(SECONDS_EACH)" COUNT="$(COUNT)" JOBS="$(JOBS)" ADDRESS="$(ADDRESS)" Tests/Fuzz/grammar $(TARGETS)
 
 mutants: ## break each rule on purpose, in one build, and see that a test notices: a quarter of an hour (IDS="301 302": these)
 	@Tests/Scripts/setup build test
 	@Tests/Mutants/run $(IDS)
 
-torture: ## make each call that can fail fail, one in each run (SCENARIO="start reload": these; FAULTS=20: so many of each; LASTING=1; BINARY=)
+torture: ## make each call that can fail fail, one in each run (SCENARIO="start reload": these; FAULTS=20: so many of each; JOBS=2; LASTING=1; BINARY=)
 	@Tests/Scripts/setup $(if $(BINARY),,build) torture
 	@path="$(BINARY)"; if [ -z "$$path" ]; then $(SWIFT) build --product countersign; path=$$($(SWIFT) build --show-bin-path)/countersign; fi; \
-	    Tests/Torture/run $(addprefix --scenario ,$(SCENARIO)) $(if $(FAULTS),--faults $(FAULTS)) $(if $(LASTING),--lasting) "$$path"
+	    Tests/Torture/run $(addprefix --scenario ,$(SCENARIO)) $(if $(FAULTS),--faults $(FAULTS)) $(if $(JOBS),--jobs $(JOBS)) $(if $(LASTING),--lasting) "$$path"
 
 check: ## format, house rules, shell scripts, warnings as errors, example configurations, units
 	@Tests/Scripts/setup build check test

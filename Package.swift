@@ -31,6 +31,8 @@ let arguments: Target.Dependency = .product(name: "ArgumentParser", package: "sw
 
 // A part of the package, for sanitizers and the like; see the end.
 let part = Context.environment["COUNTERSIGN_PART"]
+// True if the package has all that the program needs.
+let isWhole = part == nil || part == "simulation"
 
 /// A target of the program; dependencies point downward only (see CONTRIBUTING.md).
 func module(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
@@ -132,9 +134,9 @@ let package = Package(
             name: "SharedSessions",
             dependencies: [
                 "Basics", "ChallengeClient", "ChallengeHandling", "Curl", "EventLoop", "HTTPWire", "Redis", "Secrets",
-            ] + (part == nil ? ["Credentials", crypto] : []),
+            ] + (isWhole ? ["Credentials", crypto] : []),
             // The keys need swift-crypto, which a part lacks.
-            exclude: part == nil ? [] : ["Sharing/SharingKeys.swift"], swiftSettings: settings),
+            exclude: isWhole ? [] : ["Sharing/SharingKeys.swift"], swiftSettings: settings),
         // The session store as a value, for tests: simulated groups of nodes run on it, real session stores are compared with it.
         .target(
             name: "SessionStoreModel", dependencies: ["Basics", "ChallengeHandling", "SharedSessions"],
@@ -206,7 +208,7 @@ let package = Package(
             dependencies: [
                 "Basics", "ChallengeClient", "ChallengeHandling", "Curl", "EventLoop", "Redis", "Secrets",
                 "SessionStoreModel", "SharedSessions", "TestSupport", httpTypes,
-            ], exclude: part == nil ? [] : ["Sealing"], swiftSettings: settings),
+            ], exclude: isWhole ? [] : ["Sealing"], swiftSettings: settings),
         .testTarget(
             name: "ClientLibraryTests",
             dependencies: [
@@ -257,6 +259,10 @@ let package = Package(
         .executableTarget(
             name: "InventedProgram", dependencies: ["ChallengeHandling", "CountersignDaemon", "InventedKind"],
             path: "Tests/InventedProgram", swiftSettings: settings),
+        // The whole daemon among simulated callers, servers and disks. Its program is built by `Tests/Simulation/run` alone.
+        .testTarget(
+            name: "SimulationTests", dependencies: simulated, path: "Tests/Simulation",
+            exclude: unsimulated + ["Program"], swiftSettings: settings),
         .testTarget(
             name: "EndToEndTests",
             dependencies: [
@@ -269,10 +275,19 @@ let package = Package(
 
 // Sanitizers and fuzzers build once more each, and only what needs neither swift-crypto, which takes longer than all the
 // rest together, nor systemd. `Tests/Scripts/part` sets this; see CONTRIBUTING.md.
-if let part {
+if part == "simulation" {
+    package.products = []
+    package.targets.removeAll {
+        $0.type == .test || ["InventedProgram", "InventedKind", "LoginExamples"].contains($0.name)
+    }
+    package.targets.append(
+        .executableTarget(
+            name: "simulation", dependencies: simulated, path: "Tests/Simulation", exclude: unsimulated + ["Tests"],
+            swiftSettings: settings))
+} else if let part {
     let leftOut = [
         "CSystemd", "CVersion", "ClientLibrary", "Countersign", "Credentials", "DemoUpstream", "EndToEnd",
-        "FakeServers", "SharedSessionSimulation", "Invented", "LoginExamples", "Systemd", "countersign",
+        "FakeServers", "SharedSessionSimulation", "Simulation", "Invented", "LoginExamples", "Systemd", "countersign",
     ]
     let everything = package.targets
     package.products.removeAll { product in leftOut.contains { product.name.hasPrefix($0) } }

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+/// Users who hold as many connections as they get: the judge of who has a place, and of whose connection is closed for another.
+///
+/// What it counts is seen from outside: how many connections a user or a listener's callers have at least, and at most. Where that
+/// is not enough to say that a rule is broken, it says nothing.
+final class Crowd: Guest {
+    /// The time after which nothing is left of a connection that was refused, in ms.
+    private static let turnAwayTime: Int64 = 2_000
+
+    private unowned let simulation: Simulation
+    private var members: [CrowdMember] = []
+    /// The user who comes most often.
+    private let greedy: UInt32
+    private var process: ObjectIdentifier?
+
+    init(in simulation: Simulation) {
+        self.simulation = simulation
+        greedy = simulation.chance.pick([0, Listeners.admitted] + Listeners.others)
+    }
+
+    private var listeners: Listeners { simulation.setting.listeners }
+    /// True if the kernel names the users.
+    private var areUsersNamed: Bool { listeners.isUnix && LocalUsers.areKnown }
+
+    var isIdle: Bool { !members.contains { $0.asking != nil } && (simulation.isOpen || members.isEmpty) }
+
+    // MARK: Acts
+
+    func act() {
+        // With a process all its connections end.
+        if process != ObjectIdentifier(simulation.process) { disconnect() }
+        process = ObjectIdentifier(simulation.process)
+        guard simulation.isOpen, simulation.isStormy else { return disconnect() }
+        for member in members where member.look == .quiet { judgeTurnedAway(member) }
+        switch simulation.chance.below(12) {
+        case 0...4: arrive()
+        case 5, 6: ask()
+        case 7, 8: receive()
+        case 9: leave()
+        default: rush()
+        }
+    }
+
+    /// Everybody asks for something, and others come before the daemon has looked at that.
+    private func rush() {
+        for member in members where member.asking == nil { member.ask(changes: listeners.changes) }
+        for _ in 0..<simulation.chance.pick(1...4) { arrive() }
+    }
+
+    private func ask() {
+        let silent = members.filter { $0.asking == nil }
+        guard !silent.isEmpty else { return }
+        simulation.chance.pick(silent).ask(changes: listeners.changes)
+    }
+
+    private func leave() {
+        guard !members.isEmpty, simulation.chance.oneIn(2) else { return }
+        members.remove(at: simulation.chance.below(members.count)).leave()
+        // So that the daemon knows as well who is there.
+        simulation.process.settle()
+    }
+
+    func disconnect() {
+        guard !members.isEmpty else { return }
+        for member in members { member.leave() }
+        members = []
+        simulation.process.settle()
+    }
+
+    // MARK: Answers
+
+    private func receive() {
+        for member in members {
+            let asking = member.asking
+            let (answer, hasEnded) = member.receive()
+            if let answer, let asking { judge(answer, to: member, asking: asking) }
+            if hasEnded { remove(member) }
+        }
+    }
+
+    private func judge(_ answer: CallerAnswer, to member: CrowdMember, asking: Int) {
+        guard asking == listeners.changes, !["overloaded", "draining"].contains(answer.code) else { return }
+        let isAdmitted = listeners.admits(member.user, at: member.listener)
+        if answer.status == 200, !isAdmitted {
+            simulation.violated("user \(member.user) is served, who is not under `users`")
+        }
+        if answer.status != 200, isAdmitted, !member.isTurnedAway {
+            simulation.violated("user \(member.user) is refused: \(answer.status)")
+        }
+    }
+
+    /// A connection that `users` refused when it came ends soon, whether or not it asks for something.
+    private func judgeTurnedAway(_ member: CrowdMember) {
+        guard member.isTurnedAway, simulation.now - member.since > Self.turnAwayTime else { return }
+        simulation.violated("user \(member.user), who is not under `users`, holds a connection")
+    }
+
+    private func remove(_ member: CrowdMember) {
+        member.leave()
+        members.removeAll { $0 === member }
+    }
+
+    // MARK: Places
+
+    private func arrive() {
+        let choices = [0, Listeners.admitted] + Listeners.others
+        let user = LocalUsers.known(simulation.chance.oneIn(2) ? greedy : simulation.chance.pick(choices))
+        let listener: ListenerKind = simulation.chance.oneIn(3) ? .restricted : .common
+        let present = members.filter { $0.look != .over }
+        let held = present.filter(\.isHeld)
+        guard let descriptor = simulation.process.connect(to: listener, as: user) else { return }
+        let member = CrowdMember(
+            descriptor, at: listener, user: user, since: simulation.now,
+            isTurnedAway: !listeners.admits(user, at: listener), isWaiting: simulation.process.isLastWaiting)
+        members.append(member)
+        guard !member.isTurnedAway else { return }
+        judge(held.filter { $0.look == .over }, for: member, among: present, held: held)
+        if member.isWaiting { return }
+        if member.isHeld {
+            judgeAdmission(of: member, among: present, held: held.filter(\.isHeld))
+        } else {
+            judgeRefusal(of: member, among: present)
+        }
+    }
+
+    /// Those whose connections are closed have more of them than the one for whom that is done, or are the same user.
+    private func judge(
+        _ closed: [CrowdMember], for member: CrowdMember, among present: [CrowdMember], held: [CrowdMember]
+    ) {
+        let own = held.count { $0.user == member.user }
+        for other in closed {
+            if other.asking != nil {
+                simulation.violated("a connection of user \(other.user) is closed although its request is there")
+            }
+            // Ordinary callers are root's, and not all of them are seen here.
+            guard areUsersNamed, other.user != member.user, other.user != 0 else { continue }
+            let theirs = present.count { $0.user == other.user }
+            if theirs <= own {
+                simulation.violated(
+                    "one of \(theirs) connections of user \(other.user) is closed for user \(member.user), who has \(own)"
+                )
+            }
+        }
+    }
+
+    /// Nobody but root has more than half of what all others leave, and no listener's callers the places of another.
+    private func judgeAdmission(of member: CrowdMember, among present: [CrowdMember], held: [CrowdMember]) {
+        let own = held.count { $0.user == member.user }
+        let left = listeners.limit - (held.count - own)
+        if areUsersNamed, member.user != 0, own >= left - left / 2 {
+            simulation.violated("user \(member.user) gets a place beside \(own), of \(left) that are left")
+        }
+        guard member.listener == .common else { return }
+        let kept = simulation.process.reserved - present.count { $0.listener == .restricted }
+        if held.count + simulation.heldConnections >= listeners.limit - max(0, kept) {
+            simulation.violated("a caller of one listener gets a place that is kept for another's")
+        }
+    }
+
+    /// Root finds a place that is kept for the listener.
+    private func judgeRefusal(of member: CrowdMember, among present: [CrowdMember]) {
+        guard member.listener == .restricted, areUsersNamed, member.user == 0, !simulation.process.isDraining else {
+            return
+        }
+        if present.count(where: { $0.listener == .restricted }) < simulation.process.reserved {
+            simulation.violated("a caller is refused although its listener has places")
+        }
+    }
+}

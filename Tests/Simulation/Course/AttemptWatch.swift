@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+/// The times at which values are sent: the judge of rule 1 for a value that no server has accepted, and of rule 3 for the pauses after
+/// unknown outcomes.
+final class AttemptWatch {
+    private struct Loss {
+        var value: String
+        var at: Int64
+        /// The number of losses in a row.
+        var count: Int
+    }
+
+    /// The shortest pause after the first unknown outcome in ms: half of a second, and then twice as much each time.
+    private static let firstPause: Int64 = 500
+    private static let mostDoublings = 6
+    /// The shortest time limit of a request, in ms.
+    private static let shortestLimit: Int64 = 4_000
+
+    private unowned let simulation: Simulation
+    /// The step in which the daemon knew that a value is accepted.
+    private var acceptances: [String: Int] = [:]
+    /// The step of the last end of an attempt with a value.
+    private var ends: [String: Int] = [:]
+    /// The last attempts without a known outcome, by account.
+    private var losses: [String: Loss] = [:]
+
+    init(_ simulation: Simulation) { self.simulation = simulation }
+
+    /// Judges an attempt that reaches a server, sent at `step`; `isAlone`: no other with the value is under way.
+    func arrives(_ value: String, of account: Account, sentAt step: Int, isAlone: Bool) {
+        // Each challenge may find out by itself that a value is wrong.
+        guard account.challenges == 1 else { return }
+        let wasAccepted = acceptances[value].map { $0 <= step } ?? false
+        // One that was given up may still reach the server.
+        let isLate =
+            simulation.now - simulation.time(of: step) >= Self.shortestLimit
+            || simulation.logins.wasLate(account.name, since: simulation.time(of: step))
+        if simulation.isStormy, !wasAccepted, !isLate, !isAlone || ends[value, default: 0] > step {
+            simulation.violated("rule 1: a value of \(account.name) that nobody has accepted is sent by two at once")
+        }
+        // A pause is one of each session.
+        guard simulation.protection(ofLogin: account.name)?.hasOneSession == true,
+            simulation.challenges(of: account).count == 1
+        else { return }
+        guard let loss = losses[account.name], loss.value == value, !(wasAccepted && account.ridesOnRequests) else {
+            return
+        }
+        let pause = Self.firstPause << Int64(min(loss.count - 1, Self.mostDoublings))
+        let passed = simulation.time(of: step) - loss.at
+        if passed >= 0, passed < pause {
+            simulation.violated(
+                "rule 3: a value of \(account.name) is sent \(passed) ms after \(loss.count) attempts without an answer"
+            )
+        }
+    }
+
+    /// True while a value is not to be sent for a moment.
+    var isPausing: Bool {
+        losses.values.contains { simulation.now - $0.at < Self.firstPause << Int64(min($0.count, Self.mostDoublings)) }
+    }
+
+    /// Notes the end of an attempt with a known outcome.
+    func isJudged(_ value: String, of account: Account, isRight: Bool) {
+        ends[value] = simulation.steps
+        losses[account.name] = nil
+        if isRight { accepted(value) }
+    }
+
+    /// Notes the end of an attempt whose outcome says nothing.
+    func isMoot(_ value: String) { ends[value] = simulation.steps }
+
+    /// Notes the end of an attempt, sent at `step`, whose outcome the daemon cannot know.
+    func isLost(_ value: String, of account: Account, sentAt step: Int) {
+        ends[value] = simulation.steps
+        // The daemon has given up before, and the pause began then.
+        guard simulation.now - simulation.time(of: step) < Self.shortestLimit else {
+            losses[account.name] = nil
+            return
+        }
+        let last = losses[account.name].flatMap { $0.value == value ? $0.count : nil } ?? 0
+        // Callers who leave lengthen no pause, and it is not told here why a request has ended.
+        let isCounted = !(account.ridesOnRequests && simulation.weather.losesCallers)
+        let loss = Loss(value: value, at: simulation.now, count: isCounted ? last + 1 : 1)
+        losses[account.name] = loss
+        simulation.tell("the judgement of \(account.name) is lost, \(loss.count) in a row")
+    }
+
+    /// Notes that the daemon takes a value as accepted.
+    func accepted(_ value: String) { acceptances[value] = acceptances[value] ?? simulation.steps }
+
+    /// Notes that nothing stands against an attempt with another value, or after an operator's act.
+    func pauseEnds(of name: String) { losses[name] = nil }
+
+    /// Notes that a process has ended, with its pauses.
+    func processEnded() { losses = [:] }
+}

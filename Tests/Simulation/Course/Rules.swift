@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeHandling
+
+/// What callers may be told, and when: the judge of rules 7 and 9, and of the local replies.
+struct Rules {
+    private unowned let simulation: Simulation
+    /// True once everything has to be answered.
+    var expectsSuccess = false
+    var restarts = 0
+    private var sideRequests: [String: Int] = [:]
+    private var ofRequests: Set<String> = []
+    /// The time at which a body last came that cannot be read, in ms since 1970.
+    var lastBrokenBody: Int64 = 0
+    /// The answers by status, or by code.
+    private(set) var answers: [String: Int] = [:]
+    /// The pause after a look at the proven address that showed nothing, in ms.
+    private static let pauseOfDoubt: Int64 = 5_000
+    /// The longest time in ms for which a session is in doubt where a look at the proven address meets silence, with that pause.
+    private static let longestDoubt: Int64 = 15_000
+    /// The longest time in ms for which callers are told of a login that has failed.
+    private static let longestPause: Int64 = 60_000
+
+    init(_ simulation: Simulation) { self.simulation = simulation }
+
+    // MARK: Latches
+
+    /// Notes that a login has begun.
+    mutating func loginBegan(_ challenge: String, isOfRequest: Bool) {
+        simulation.account(named: challenge)?.loginBegan()
+        if isOfRequest { ofRequests.insert(challenge) } else { ofRequests.remove(challenge) }
+        sideRequests[challenge] = 0
+    }
+
+    /// Returns true if the last login began because of a caller's request.
+    func isOfRequest(_ challenge: String) -> Bool { ofRequests.contains(challenge) }
+
+    /// Notes a request of a login, or of the confirmation of its session.
+    mutating func sideRequest(of challenge: String) {
+        sideRequests[challenge, default: 0] += 1
+        if sideRequests[challenge, default: 0] > Self.mostSideRequests {
+            simulation.violated("a login of \(challenge) has no end")
+        }
+    }
+
+    /// The most requests between the beginnings of two logins: far more than any login has.
+    private static let mostSideRequests = 400
+
+    /// Notes that a latch has closed for the value with that digest.
+    mutating func latchClosed(_ key: LatchKey, _ digest: [UInt8], _ latch: Latch) {
+        let challenge = key.challenge
+        guard let server = simulation.servers.first(where: { $0.protection.challengeName == challenge }) else { return }
+        if key.credential.isEmpty { simulation.violated("rule 3: a latch of \(challenge) that no value opens") }
+        let protection = server.protection
+        let account = protection.account
+        let value = account.values.last {
+            simulation.disk.digest(of: simulation.credential(named: account.name, $0, of: server)) == digest
+        }
+        defer { if let value { account.rejected(value, at: latch.closedAt) } }
+        if protection.isScheme, !simulation.setting.provesAt, simulation.logins.isAdopted(challenge), account.isRight,
+            value == account.right
+        {
+            simulation.violated("rule 3: the first refusal of a session that was taken over latches \(challenge)")
+        }
+        // A session that its server forgets within its login looks like a password that was never right.
+        let begin = simulation.logins.lastBegin(of: challenge)
+        let wasForgotten =
+            !protection.isScheme && begin > 0 && account.lastEnd >= begin || simulation.now - account.lastEnd <= 5_000
+        if wasForgotten { account.isMistaken = true }
+        guard let value, !wasForgotten else { return }
+        if !account.isRefused(value) {
+            simulation.violated("rule 3: a value of \(challenge) is latched, which its server has not refused")
+        }
+        guard value == account.right, account.isAccepted(value), latch.reason != .locked else { return }
+        // An address that asks nobody accepts any value: only a challenge or `prove-at` shows that one is good.
+        // What was refused for more scope is a refusal of the secret to a process that has lost its memory of the acceptance.
+        // One that asks for a token was the last to accept it, and refuses everybody.
+        if protection is DoubleProtection, simulation.weather.hasRefusals { return }
+        if protection is TokenProtection, restarts > 0 || simulation.setting.nodes > 1 { return }
+        let isKnown =
+            !protection.isScheme || simulation.setting.provesAt
+            || !account.wasSentUnasked && account.isKnownAsGood(value) && restarts == 0
+        if isKnown { simulation.violated("rule 3: the right value of \(challenge), which was accepted, is latched") }
+    }
+
+    // MARK: Answers
+
+    /// Judges the answer to a request of a program; `nil` if the connection ended without one.
+    mutating func judge(_ answer: CallerAnswer?, to order: Order) {
+        guard let answer else {
+            count("no answer")
+            if simulation.mayRefuse || simulation.setting.isUnix { return }
+            return simulation.violated("\(order.number): no answer to \(order.method)")
+        }
+        if let code = answer.code ?? answer.codeOfHead {
+            count(code)
+            return judge(code, of: answer, to: order)
+        }
+        count("\(answer.status)")
+        let executions = order.server.executed[order.number, default: 0]
+        if let sent = order.server.sent[order.number], answer.status == sent.status,
+            answer.value("x-answer") == "\(order.number)"
+        {
+            if executions == 0, !order.isGuests { simulation.violated("\(order.number): an answer without a request") }
+            if !answer.isWhole {
+                if !simulation.weather.hasFaults, restarts == 0 {
+                    simulation.violated("\(order.number): a part of an answer")
+                }
+                return
+            }
+            if let fault = order.server.protection.fault(in: answer, to: order) {
+                simulation.violated("rule 9: \(order.number): \(fault)")
+            }
+            if order.method != "HEAD", answer.body != sent.body {
+                simulation.violated("\(order.number): another's answer")
+            }
+            if answer.status == 201, answer.value("location")?.hasSuffix(":8080/made/\(order.number)") != true,
+                answer.value("location") != "/made/\(order.number)"
+            {
+                simulation.violated("\(order.number): Location is \(answer.value("location") ?? "lost")")
+            }
+            if sent.fields.contains(where: { $0.name == "Set-Cookie" }),
+                answer.value("set-cookie")?.hasPrefix("mine=again\(order.number); Path=/") != true
+            {
+                simulation.violated("\(order.number): Set-Cookie is \(answer.value("set-cookie") ?? "lost")")
+            }
+            return
+        }
+        let body = String(decoding: answer.body, as: UTF8.self)
+        let protection = order.server.protection
+        if answer.status == 408, order.server.timedOut.contains(order.number) { return }
+        if protection.isConflict(answer) { return }
+        // What a connection's end said, to a request that must not be sent again (RFC 9110 §9.2.2).
+        if answer.status == 408, meetsRestEnd(order), !order.isIdempotent || !order.body.isEmpty || order.isChunked {
+            if executions > 0 { simulation.violated("\(order.number): carried out, and its caller is told 408") }
+            return
+        }
+        // Some challenges are recognised by their text, which HEAD does not bring (rule 12).
+        if order.method == "HEAD", protection.needsBody || order.isForbidden && !protection.isScheme { return }
+        if answer.value("x-demand") != nil || protection.isDemand(answer.status, body) {
+            if order.isForbidden || protection.isRefused(order) {
+                if !order.isFickle, simulation.carried.isWithoutSession(order) {
+                    simulation.violated("rule 4: \(order.number) gets a refusal that was not about its session")
+                }
+                return
+            }
+            let isInDoubt = order.server.resources.isInDoubt(order, since: order.began - SharedResources.memory)
+            // A part of an answer cannot be recognised.
+            if answer.isWhole, !isInDoubt, !protection.isScheme, simulation.carried.isEmpty(order) {
+                simulation.violated("rule 7: \(order.number) gets what asks a request without any session for a login")
+            }
+            // A session in doubt stays while the look at the proven address fails, and 5 s after that (rule 4).
+            let doubt = max(Self.longestDoubt, Self.pauseOfDoubt + simulation.setting.loginLimit)
+            let lastFault = max(simulation.lastFault, protection.account.lastFailedLook)
+            if simulation.weather.hasFaults, lastFault >= order.began - doubt { return }
+            // A session that has just been won and is refused: that is the resource's answer (rule 4).
+            let account = protection.account
+            let challenge = protection.challengeName
+            if max(account.lastEnd, account.lastChange, account.lastDrop) >= order.began
+                || simulation.logins.wasInVain(challenge, since: order.began)
+            {
+                return
+            }
+            // Nobody knows of a session in doubt before the end of a login that is under way.
+            if simulation.logins.wasLate(challenge, since: order.began) { return }
+            // A login that meets a used one-time password shows nothing of the session in doubt.
+            if usesCodes(order), simulation.logins.hasFailed(challenge, since: order.began) { return }
+            let isPatient = simulation.now - order.began >= simulation.setting.loginLimit
+            if isPatient, simulation.weather.hasFaults || simulation.weather.hasDiskFaults { return }
+            // Then the resource is taken as one that refuses, and the next of its requests are not looked into.
+            if isInDoubt { return }
+            // A wrong password that an address accepted which asks nobody: then the refusal may be the resource's.
+            if isUnverifiable(order) { return }
+            return simulation.violated(
+                "rule 7: \(order.method) \(order.number) gets the login page or challenge (\(answer.status))")
+        }
+        if protection.isRefusal(answer.status) {
+            if order.isForbidden || protection.account.wasEverWrong { return }
+        }
+        if !answer.isWhole, simulation.weather.hasFaults { return }
+        if [500, 503, 429].contains(answer.status), simulation.weather.hasFaults, !expectsSuccess { return }
+        simulation.violated("\(order.number): the answer \(answer.status) \(body.prefix(80))")
+    }
+
+    /// Returns true if no address can show whether a value is good that another has refused.
+    private func isUnverifiable(_ order: Order) -> Bool {
+        order.server.protection.isScheme && !simulation.setting.provesAt
+            && (simulation.weather.hasRefusals || simulation.weather.changesCredentials || restarts > 0)
+    }
+
+    /// Returns true if a body that broke off may have carried a trial of the credential: nobody knows what the server made of it.
+    private func meetsBrokenTrial(_ order: Order) -> Bool {
+        order.server.protection.account.ridesOnRequests && order.server === simulation.servers[0]
+            && order.began - lastBrokenBody < 70_000
+    }
+
+    /// Returns true if the server may have ended the connection at rest that carried the request.
+    private func meetsRestEnd(_ order: Order) -> Bool { order.server.lastRestEnd >= order.began - 5_000 }
+
+    /// Returns true if a connection that was ended at rest may be told to the caller: the request must not, or cannot, be sent again.
+    private func isLostAtRest(_ order: Order, _ code: String) -> Bool {
+        let ridesOnRequests = order.server.protection.account.ridesOnRequests
+        switch code {
+        case "upstream-unreachable":
+            let isOftenMet = order.server.restEnds - order.restEndsBefore > 4
+            return meetsRestEnd(order)
+                && (!order.isIdempotent || order.body.count > 4_096 || ridesOnRequests || isOftenMet)
+        // Nobody knows what the server made of the credential on it.
+        case "login-failed": return ridesOnRequests && order.began - order.server.lastRestEnd < 70_000
+        default: return false
+        }
+    }
+
+    /// Returns true if a login needs a one-time password, of which there is one in half a minute.
+    private func usesCodes(_ order: Order) -> Bool { order.server.protection.usesCodes }
+
+    /// Returns true if the server has forgotten a session so lately that a login may have met that.
+    private func isForgotten(_ order: Order) -> Bool {
+        order.began - order.server.protection.account.lastEnd < 70_000 || order.server.protection.account.isDisturbed
+    }
+
+    /// Returns true if a 403 may have met a value that was accepted before: it is sent once more, after a minute (rule 3).
+    private func isTriedAgain(_ order: Order) -> Bool {
+        order.server.protection is ApplicationForm
+            && order.began - order.server.protection.account.lastRefusal < 70_000
+    }
+
+    /// Returns true if a latch of the challenge of an order may have been closed meanwhile, or since its login began.
+    private func mayBeLatched(_ order: Order) -> Bool {
+        let account = order.server.protection.account
+        let began = min(order.began, simulation.logins.lastBegin(of: order.server.protection.challengeName))
+        // A latch that closes while the disk is busy is noted later.
+        return simulation.weather.hasDiskFaults
+            || simulation.disks.contains { $0.pending > 0 || $0.wasLatched(account, since: began) }
+            || simulation.processes.contains { $0.sharesLatch(account, since: began) }
+    }
+
+    private func judge(_ code: String, of answer: CallerAnswer, to order: Order) {
+        let protection = order.server.protection
+        let isRefused = order.isForbidden || protection.isRefused(order)
+        guard !expectsSuccess || !protection.account.isRight || isRefused else {
+            if code == "body-not-replayable" && order.body.count > 4_096 { return }
+            // The code of this half minute may be used up.
+            if code == "login-failed", usesCodes(order) || protection.account.isDisturbed { return }
+            // An address that nobody may use has shown a good value as a bad one.
+            if code.hasPrefix("login-"), isUnverifiable(order) { return }
+            return simulation.violated("\(order.number): \(code) although all is well")
+        }
+        let account = protection.account
+        let weather = simulation.weather
+        if code.hasPrefix("login-"), protection.serves(order) {
+            simulation.violated("rule 8: \(order.number): \(code), although a session serves")
+        }
+        if protection.isStrange(order), order.isRead, !simulation.setting.isAtStart,
+            code.hasPrefix("login-") || code == "no-credential"
+        {
+            simulation.violated("rule 7: \(order.number): \(code), although its server asks for what nobody can answer")
+        }
+        let isAllowed =
+            switch code {
+            case "upstream-unreachable", "upstream-protocol", "upstream-timeout", "login-failed", "login-timeout":
+                weather.hasFaults || isLostAtRest(order, code)
+                    || code == "login-timeout" && weather.hasDiskFaults
+                    || code == "login-failed"
+                        && (protection is DigestProtection || weather.hasDiskFaults || weather.losesCallers
+                            || isUnverifiable(order) || isForgotten(order) || isTriedAgain(order) || usesCodes(order)
+                            || meetsBrokenTrial(order) || protection.isBeyondReach(order))
+            case "account-locked": protection.locksAccounts && account.wasEverWrong
+            case "login-rejected" where protection.locksAccounts: false
+            case "login-latched" where !mayBeLatched(order): false
+            case "login-rejected", "login-latched", "attempts-kept":
+                account.wasEverWrong || account.isMistaken || (order.isForbidden && !order.wasAccepted)
+                    || weather.hasRefusals
+            case "no-credential": account.wasEverWrong
+            case "draining", "overloaded": simulation.mayRefuse
+            case "body-not-replayable": order.body.count > 4_096
+            default: false
+            }
+        let limit = simulation.setting.loginLimit
+        if code == "login-timeout", !protection.isScheme, simulation.now - order.began < limit,
+            !simulation.logins.wasLate(protection.challengeName, since: order.began - Self.longestPause)
+        {
+            simulation.violated("\(order.number): the login timed out after \(simulation.now - order.began) ms")
+        }
+        if !isAllowed {
+            simulation.violated(
+                "\(order.number): \(code) (\(answer.status)) without a cause: \(String(decoding: answer.body, as: UTF8.self))"
+            )
+        }
+        let executions = order.server.executed[order.number, default: 0]
+        // A request that may be repeated was, after a lost connection, and then its session was gone.
+        if order.isIdempotent, weather.hasFaults { return }
+        if executions > 0,
+            ["login-rejected", "login-latched", "attempts-kept", "no-credential", "body-not-replayable"].contains(code)
+        {
+            simulation.violated("rule 2: \(order.number) was carried out, and its caller is told \(code)")
+        }
+    }
+
+    /// Judges the answer to a request that the proxy must refuse by itself.
+    mutating func judge(_ answer: CallerAnswer?, to trespass: Trespass) {
+        guard let answer else {
+            count("no refusal")
+            if simulation.mayRefuse { return }
+            return simulation.violated("no answer to \(trespass.name)")
+        }
+        if ["draining", "overloaded"].contains(answer.code ?? answer.codeOfHead) { return }
+        count("refused")
+        if trespass.endsConnection, answer.code == "bad-request", answer.value("connection")?.lowercased() != "close" {
+            simulation.violated("\(trespass.name): the connection stays open")
+        }
+        // What is wrong in a body is met behind the login.
+        if trespass.method == "POST", let code = answer.code, code != "bad-request" {
+            return
+        }
+        // Or behind the server's own answer to the beginning of the body, which may be the resource's (rule 4).
+        let server = simulation.servers[0]
+        let body = String(decoding: answer.body, as: UTF8.self)
+        let protection = server.protection
+        if trespass.method == "POST", server.habits.answersEarly,
+            protection.isDemand(answer.status, body) || protection.isRefusal(answer.status)
+        {
+            return
+        }
+        if !trespass.statuses.contains(answer.status) {
+            simulation.violated(
+                "\(trespass.name): \(answer.status) \(String(decoding: answer.body, as: UTF8.self).prefix(200))")
+        }
+    }
+
+    /// Counts the answer to a guest.
+    mutating func visited(_ status: Int) { count(status >= 400 ? "refused" : "visits") }
+
+    private mutating func count(_ what: String) { answers[what, default: 0] += 1 }
+}
+
+extension CallerAnswer {
+    /// The code in `Proxy-Status` of a local reply without a body (HEAD).
+    var codeOfHead: String? {
+        guard value("content-type")?.hasPrefix("application/problem+json") == true else { return nil }
+        return value("proxy-status")?.components(between: "details=\"", and: "\"") ?? "local"
+    }
+}

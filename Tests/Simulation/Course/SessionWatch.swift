@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+@testable import ChallengeClient
+
+/// The causes of logins: the judge of rules 4 and 5, by which one resource, or an old session's refusal, ends no session.
+///
+/// Each login needs a cause: there was no session, it has ended, a login has failed, or a resource has refused it that had not
+/// done so for half a minute.
+final class SessionWatch {
+    private struct Challenge {
+        /// Causes that no login has followed yet.
+        var causes = 1
+        var hasSession = false
+        /// The time at which each resource last was a cause.
+        var refusals: [String: Int64] = [:]
+    }
+
+    /// The time for which it is known that a resource refuses a session, in ms, less the way of its answer.
+    private static let refusalSpan: Int64 = 29_500
+
+    private unowned let simulation: Simulation
+    private var challenges: [String: Challenge] = [:]
+
+    init(_ simulation: Simulation) { self.simulation = simulation }
+
+    /// Judges the beginning of a login.
+    func loginBegan(_ name: String, _ cause: LoginCause.Kind) {
+        guard isWatched(name), ![.renewal, .change].contains(cause) else { return }
+        var challenge = challenges[name, default: Challenge()]
+        challenge.causes -= 1
+        if challenge.causes < 0 { simulation.violated("rule 4: a login of \(name) without a cause") }
+        challenges[name] = challenge
+    }
+
+    /// Notes the end of a login; `isEstablished`: with a session that adds something to requests.
+    func loginEnded(_ name: String, isEstablished: Bool) {
+        challenges[name, default: Challenge()].hasSession = isEstablished
+        if !isEstablished { challenges[name, default: Challenge()].causes += 1 }
+    }
+
+    /// Notes that a server has ended its sessions.
+    func ended(_ name: String) {
+        challenges[name, default: Challenge()].causes += 1
+        challenges[name, default: Challenge()].hasSession = false
+    }
+
+    /// Notes that a resource refuses whoever asks. `isRemembered`: the refusal goes to the caller in any case.
+    func refused(_ resource: String, of name: String, isRemembered: Bool) {
+        var challenge = challenges[name, default: Challenge()]
+        let last = challenge.refusals[resource]
+        if last.map({ simulation.now - $0 >= Self.refusalSpan }) ?? true {
+            if isRemembered { challenge.refusals[resource] = simulation.now }
+            challenge.causes += 1
+        }
+        challenges[name] = challenge
+    }
+
+    /// Notes that no request is under way: no cause is left but that there is no session.
+    func restBegan() {
+        for (name, challenge) in challenges { challenges[name]?.causes = challenge.hasSession ? 0 : 1 }
+    }
+
+    /// Notes that a caller has left: what its answer would have shown is not known.
+    func callerLeft() {
+        for name in challenges.keys {
+            challenges[name]?.causes += 1
+            challenges[name]?.refusals = [:]
+        }
+    }
+
+    /// Notes that the configuration is read again: it is forgotten which resources refuse.
+    func reloaded() { for name in challenges.keys { challenges[name]?.refusals = [:] } }
+
+    /// Notes that a process has ended, with its sessions.
+    func processEnded() { challenges = [:] }
+
+    /// Returns true if a session of the challenge ends for known reasons only.
+    private func isWatched(_ name: String) -> Bool {
+        guard !simulation.weather.hasFaults, !simulation.weather.changesCredentials,
+            let protection = simulation.servers.first(where: { $0.protection.challengeName == name })?.protection
+        else { return false }
+        // Each node remembers for itself which resources refuse.
+        if simulation.setting.nodes > 1, simulation.weather.hasRefusals { return false }
+        return !protection.account.ridesOnRequests && !protection.isShortLived && protection.hasOneSession
+    }
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import Glibc
+import Synchronization
+
+/// `simulation SEED [STEPS]` runs one simulation; `simulation --seconds S [--from SEED]` runs one simulation after the other.
+enum SimulationCommand {
+    /// The usual number of steps of one simulation.
+    static let steps = 20_000
+
+    static func run(_ arguments: [String]) {
+        // The order of a dictionary must follow from the seed as well: set by `Tests/Simulation/run`.
+        guard unsafe getenv("SWIFT_DETERMINISTIC_HASHING") != nil else {
+            tell("set SWIFT_DETERMINISTIC_HASHING=1")
+            exit(64)
+        }
+        // The numbers of descriptors have an order, of which some follows: they begin with the same in each process.
+        for descriptor in 3..<Int32(1_024) { close(descriptor) }
+        var seconds = 0
+        var seed: UInt64 = 1
+        var steps = Self.steps
+        var isOne = false
+        var isTold = false
+        var most = 5
+        var last = UInt64.max
+        var rest = arguments.dropFirst()
+        while let word = rest.popFirst() {
+            switch word {
+            case "--seconds": seconds = rest.popFirst().flatMap { Int($0) } ?? 60
+            case "--from": seed = rest.popFirst().flatMap { UInt64($0) } ?? 1
+            case "--tell": isTold = true
+            case "--to": last = rest.popFirst().flatMap { UInt64($0) } ?? last
+            case "--findings": most = rest.popFirst().flatMap { Int($0) } ?? most
+            case "--steps": steps = rest.popFirst().flatMap { Int($0) } ?? steps
+            default:
+                isOne = true
+                seed = UInt64(word) ?? 1
+            }
+        }
+        exit(isOne ? one(seed, steps, isTold) : many(from: seed, seconds: seconds, steps, most: most, last: last))
+    }
+
+    /// Prints a line at once, so that it is there before a crash.
+    private static func tell(_ line: String) {
+        let bytes = Array((line + "\n").utf8)
+        _ = unsafe bytes.withUnsafeBytes { unsafe write(1, $0.baseAddress, $0.count) }
+    }
+
+    private static func one(_ seed: UInt64, _ steps: Int, _ isTold: Bool) -> Int32 {
+        let report = SimulationReport(seed: seed, steps: steps, isTold: isTold)
+        for line in report.story { tell(line) }
+        tell(report.description)
+        return report.violation == nil ? 0 : 1
+    }
+
+    private static func many(from first: UInt64, seconds: Int, _ steps: Int, most: Int, last: UInt64) -> Int32 {
+        let begin = Int(time(nil))
+        var (sum, runs, found) = (0, 0, 0)
+        var answers: [String: Int] = [:]
+        var seed = first
+        while Int(time(nil)) - begin < seconds, found < most, seed <= last {
+            let report = SimulationReport(seed: seed, steps: steps)
+            sum += report.steps
+            runs += 1
+            answers.merge(report.answers, uniquingKeysWith: +)
+            if report.violation != nil {
+                found += 1
+                tell(report.description)
+            }
+            seed += 1
+        }
+        let elapsed = max(1, Int(time(nil)) - begin)
+        tell(
+            "\(sum) steps of \(runs) runs (seeds \(first) to \(seed - 1)) in \(elapsed) s, \(sum / elapsed * 60) a minute, \(found) findings"
+        )
+        tell(answers.sorted { $0.value > $1.value }.map { "\($0.key) \($0.value)" }.joined(separator: ", "))
+        return found == 0 ? 0 : 1
+    }
+}
+
+/// The result of one simulation.
+struct SimulationReport: CustomStringConvertible {
+    let seed: UInt64
+    let steps: Int
+    let violation: String?
+    let answers: [String: Int]
+    let trace: UInt64
+    /// True if a crowd held connections: whose connection is closed for another may follow from the numbers of descriptors.
+    let isCrowded: Bool
+    private let weather: String
+    let story: [String]
+
+    private static let files = Atomic<Int>(0)
+
+    /// Returns the path of a socket of its own: several runs may be under way at once.
+    private static func file() -> String {
+        "/tmp/countersign-simulation-\(getpid())-\(files.wrappingAdd(1, ordering: .relaxed).newValue)"
+    }
+
+    /// Runs the simulation of `seed`.
+    init(seed: UInt64, steps: Int, isTold: Bool = false) {
+        self.seed = seed
+        do {
+            let simulation = try Simulation(seed: seed, file: Self.file(), isTold: isTold)
+            simulation.run(steps: steps)
+            self.steps = simulation.steps
+            violation = simulation.violation
+            answers = simulation.rules.answers
+            trace = simulation.trace
+            isCrowded = simulation.setting.listeners.isCrowded
+            story = simulation.story
+            weather =
+                "\(simulation.weather.description); \(simulation.servers.map { "\(type(of: $0.protection))" }.joined(separator: ", "))"
+        } catch {
+            (self.steps, violation, answers, trace, weather, story) = (0, "\(error)", [:], 0, "none", [])
+            isCrowded = false
+        }
+    }
+
+    var description: String {
+        let answers = answers.sorted { $0.value > $1.value }.map { "\($0.key) \($0.value)" }.joined(separator: ", ")
+        return "seed \(seed): \(violation ?? "well") after \(steps) steps (\(weather)); \(answers); trace \(trace)"
+    }
+}

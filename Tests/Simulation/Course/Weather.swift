@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+/// What happens to a simulation besides its requests.
+struct Weather {
+    /// Connections break, servers fail, answer late or not at all.
+    var hasFaults = false
+    /// Writes of the state fail.
+    var hasDiskFaults = false
+    /// Credentials are wrong at first, change, and disappear.
+    var changesCredentials = false
+    /// Sessions end at their servers.
+    var endsSessions = false
+    /// Some resources refuse whoever asks.
+    var hasRefusals = false
+    /// Many do.
+    var hasManyRefusals = false
+    /// Callers leave before they have their answer.
+    var losesCallers = false
+    /// The process restarts, drained or killed.
+    var restarts = false
+    /// The configuration is read again.
+    var reloads = false
+    /// Some resources ask nobody, or in a way that nobody can answer.
+    var hasStrangers = true
+
+    /// Creates fair weather.
+    init() {}
+
+    /// Creates weather by `chance`: fair in one of eight cases, and of one or two kinds in others.
+    init(_ chance: inout Chance) {
+        hasStrangers = chance.oneIn(2)
+        if chance.oneIn(8) { return }
+        guard !chance.oneIn(3) else {
+            focus(&chance)
+            return
+        }
+        hasFaults = chance.oneIn(2)
+        hasDiskFaults = chance.oneIn(4)
+        changesCredentials = chance.oneIn(2)
+        endsSessions = chance.oneIn(2)
+        hasRefusals = chance.oneIn(3)
+        hasManyRefusals = hasRefusals && chance.oneIn(2)
+        losesCallers = chance.oneIn(3)
+        restarts = chance.oneIn(4)
+        reloads = chance.oneIn(4)
+    }
+
+    /// Has one or two things happen, and nothing else: then each cause is exact.
+    private mutating func focus(_ chance: inout Chance) {
+        for _ in 0..<chance.pick(1...2) {
+            switch chance.below(8) {
+            case 0: hasFaults = true
+            case 1: hasDiskFaults = true
+            case 2: changesCredentials = true
+            case 3: endsSessions = true
+            case 4: losesCallers = true
+            case 5: restarts = true
+            case 6: reloads = true
+            default: (hasRefusals, hasManyRefusals) = (true, chance.oneIn(2))
+            }
+        }
+    }
+
+    /// True if the daemon may not know what it has learned: an answer or a write is lost.
+    var forgets: Bool { hasFaults || hasDiskFaults || restarts }
+
+    /// True if several nodes share their sessions: what they know of each other is exact then.
+    var allowsNodes: Bool { !hasFaults && !hasDiskFaults && !restarts && !reloads }
+
+    /// The events in words, for a report.
+    var description: String {
+        let all = [
+            (hasFaults, "faults"), (hasDiskFaults, "disk faults"), (changesCredentials, "credentials"),
+            (endsSessions, "ends of sessions"), (hasRefusals, "refusals"), (losesCallers, "callers leave"),
+            (restarts, "restarts"), (reloads, "reloads"), (hasStrangers, "strangers"),
+        ]
+        let names = all.filter(\.0).map(\.1)
+        return names.isEmpty ? "fair" : names.joined(separator: ", ")
+    }
+}

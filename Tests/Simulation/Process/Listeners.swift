@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+@testable import Proxy
+
+/// A listener of the daemon.
+enum ListenerKind: Hashable {
+    /// For everybody, with all routes.
+    case common
+    /// For callers with a token.
+    case token
+    /// For some users, at some times.
+    case restricted
+    /// Health and status over TCP, which every user of the machine reaches.
+    case adminTCP
+    /// Health, status and changes over a Unix socket.
+    case adminUnix
+}
+
+/// The listeners of a daemon, the users whom they admit, and the number of callers.
+final class Listeners {
+    /// The user whom a restricted listener admits.
+    static let admitted: UInt32 = 1_001
+    /// Other users of the machine.
+    static let others: [UInt32] = [1_002, 1_003]
+    /// The listeners in the order of the configuration.
+    static let kinds: [ListenerKind] = [.common, .token, .restricted, .adminTCP, .adminUnix]
+    /// The least number of callers in a run with a crowd: the few ordinary ones have to find a place.
+    private static let leastLimit = 16
+
+    /// True if the common and the restricted listener are Unix sockets.
+    let isUnix: Bool
+    /// True if others than the ordinary callers hold connections.
+    let isCrowded: Bool
+    /// The number of callers at once.
+    let limit: Int
+    /// True if two callers have the same token.
+    let hasTwins: Bool
+    /// True if the restricted listener has `users`.
+    private(set) var isRestricted: Bool
+    /// The number of times that `users` came or went.
+    private(set) var changes = 0
+    private let file: String
+
+    /// Creates the listeners of one run; `file` is the path of a Unix socket.
+    init(_ chance: inout Chance, isUnix: Bool, file: String) {
+        self.isUnix = isUnix
+        self.file = file
+        isCrowded = chance.oneIn(3)
+        limit = isCrowded ? Self.leastLimit + chance.below(Self.leastLimit) : 4 * Self.leastLimit
+        hasTwins = chance.oneIn(2)
+        isRestricted = chance.oneIn(2)
+    }
+
+    /// Gives the restricted listener `users`, or takes them away; the next reload has it.
+    func change() {
+        isRestricted.toggle()
+        changes += 1
+    }
+
+    /// Returns true if callers come over a Unix socket, so that the kernel names them.
+    func isUnix(_ kind: ListenerKind) -> Bool {
+        switch kind {
+        case .common, .restricted: isUnix
+        case .token, .adminTCP: false
+        case .adminUnix: true
+        }
+    }
+
+    /// Returns true if `user` is admitted at present.
+    func admits(_ user: UInt32?, at kind: ListenerKind) -> Bool {
+        // Over TCP the kernel names none of these callers.
+        kind != .restricted || !isRestricted || isUnix && user == Self.admitted
+    }
+
+    /// Returns the address of the sockets that take the place of all listeners of that kind.
+    func point(isUnix: Bool) -> ListenPoint {
+        isUnix ? .unix(path: file, mode: 0o600) : .tcp(host: "127.0.0.1", port: 0)
+    }
+
+    /// Returns `listeners`, `admin` and `limits` of the configuration. `routes`: those of the common listener.
+    func configuration(routes: [String], tokenRoutes: [String], upstream: String) -> [String] {
+        let tokens = CallerToken.all(hasTwins: hasTwins).map(\.name).joined(separator: ", ")
+        var lines = [
+            "listeners:", isUnix ? "  - address: unix:/run/countersign-simulation.sock" : "  - address: 127.0.0.1:8080",
+            "    routes:",
+        ]
+        lines += routes
+        lines += [
+            "  - address: 127.0.0.1:8090", "    callers: { field: \(CallerToken.field), credentials: [\(tokens)] }",
+            "    routes:",
+        ]
+        lines += tokenRoutes
+        lines += [
+            isUnix ? "  - address: unix:/run/countersign-restricted.sock" : "  - address: 127.0.0.1:8091",
+            "    upstream: \(upstream)",
+        ]
+        if isRestricted { lines.append("    users: [\"\(Self.admitted)\"]") }
+        return lines + [
+            "admin: { address: [127.0.0.1:9180, \"unix:/run/countersign-admin.sock\"] }",
+            "limits: { callers: \(limit) }",
+        ]
+    }
+}

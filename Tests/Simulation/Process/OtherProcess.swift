@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeHandling
+
+/// Somebody who tries a credential by hand at the same time, with a process that has the same state directory.
+struct OtherProcess {
+    private let simulation: Simulation
+
+    init(_ simulation: Simulation) { self.simulation = simulation }
+
+    /// Lets the credential of a server be refused there, now and then, while the daemon has just looked it up.
+    func tryCredential(of server: SimulatedServer) {
+        let protection = server.protection
+        let account = protection.account
+        guard protection.isTriedByHand, protection.challengeName == account.name, let value = account.stored,
+            value != account.right,
+            // Which value was rejected, and for which nodes, is known to the process that tries it.
+            simulation.setting.nodes == 1, simulation.isStormy, simulation.chance.oneIn(3)
+        else { return }
+        account.refuses(value, isSeen: false)
+        let origin = Origin(scheme: .http, host: protection.host, port: UInt16(server.port))
+        let key = LatchKey(origin: origin, challenge: protection.challengeName, credential: account.name)
+        simulation.disk.closeElsewhere(
+            key, simulation.disk.digest(of: simulation.credential(named: account.name, value, of: server)))
+    }
+}

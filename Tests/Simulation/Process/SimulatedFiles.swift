@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeHandling
+import Credentials
+import Secrets
+
+/// The files of the state directory: each is written as a whole, or not at all.
+///
+/// Used by the state thread while the thread of the simulation waits for it.
+final class SimulatedFiles: StateFiles, @unchecked Sendable {
+    private unowned let simulation: Simulation
+    private var values: [String: Secret]
+
+    /// Creates files without any state but the key of digests, so that each run has the same digests.
+    init(_ simulation: Simulation) {
+        self.simulation = simulation
+        values = ["latch-key": Secret([UInt8](repeating: 7, count: 32))]
+    }
+
+    func load(_ name: String) throws(StateError) -> Secret? { values[name] }
+
+    func save(_ value: Secret, as name: String) throws(StateError) {
+        guard !simulation.isDiskFault(6) else { throw StateError(reason: "simulated") }
+        values[name] = value
+    }
+
+    func remove(_ name: String) throws(StateError) { values[name] = nil }
+
+    /// Returns the content of a file.
+    func text(of name: String) -> String { values[name]?.revealText() ?? "" }
+
+    /// Returns true if any file has that text.
+    func hold(_ text: String) -> Bool { values.values.contains { $0.revealText().contains(text) } }
+
+    /// Has a newer version of the program write a latch for a reason that this one does not know. Returns the file as it was, or
+    /// `nil` if there is no latch.
+    func writeUnknownLatch() -> Secret? {
+        let latches = text(of: "latches")
+        guard latches.contains("\"rejected\"") else { return nil }
+        defer {
+            values["latches"] = Secret(latches.replacing("\"rejected\"", with: "\"expelled\"", maxReplacements: 1))
+        }
+        return values["latches"]
+    }
+
+    /// Puts the file of latches back.
+    func restoreLatches(_ latches: Secret) { values["latches"] = latches }
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeClient
+import ChallengeHandling
+
+/// The sessions that the last request of each order carried: the judge of rule 4 for refusals that are not about a session.
+struct CarriedSessions {
+    private unowned let simulation: Simulation
+    /// The steps of the requests that came without a session, although the daemon had one.
+    private var bare: [Int: Int] = [:]
+    /// The last step in which the daemon was without a session for each challenge.
+    private var cold: [String: Int] = [:]
+
+    /// The orders whose last request carried nothing of a login.
+    private var empty: Set<Int> = []
+
+    init(_ simulation: Simulation) { self.simulation = simulation }
+
+    /// Notes that a login begins.
+    mutating func isLoggingIn(_ challenge: String) { cold[challenge] = simulation.steps }
+
+    /// Notes a request of a caller.
+    mutating func note(_ request: ServerRequest, at server: SimulatedServer) {
+        guard !request.isSide, let number = request.value("x-order").flatMap({ Int($0) }) else { return }
+        if server.protection.isCarried(by: request) { empty.remove(number) } else { empty.insert(number) }
+        guard server.protection.isScheme else { return }
+        let key = SessionKey(
+            origin: Origin(scheme: .http, host: "127.0.0.1", port: UInt16(server.port)),
+            challenge: server.protection.challengeName, credential: server.protection.account.name)
+        let hasSession = simulation.process.services.gate.read { $0.sessions.hasSession(for: key) }
+        if !hasSession { cold[key.challenge] = simulation.steps }
+        bare[number] = hasSession && !server.protection.isCarried(by: request) ? simulation.steps : nil
+    }
+
+    /// Returns true if the last request of an order carried nothing of a login.
+    func isEmpty(_ order: Order) -> Bool { empty.contains(order.number) }
+
+    /// Returns true if the refusal of an order was one of a request without the session that the daemon had all the time, and that its
+    /// server accepts.
+    func isWithoutSession(_ order: Order) -> Bool {
+        guard order.isForbidden, order.wasAccepted, !order.server.protection.account.wasEverWrong,
+            simulation.rules.restarts == 0, simulation.lastFault == 0, let step = bare[order.number]
+        else { return false }
+        // A challenge that nobody can answer passes anyhow.
+        guard case .usual = ResourceManner(order, in: simulation), !order.server.protection.isRefused(order)
+        else {
+            return false
+        }
+        return cold[order.server.protection.challengeName, default: 0] < step
+    }
+}

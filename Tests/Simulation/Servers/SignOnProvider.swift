@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+/// An identity provider, to which several upstreams send their users, as with OpenID Connect.
+final class SignOnProvider: Protection {
+    /// A mistake that it makes at times.
+    private enum Lapse: CaseIterable {
+        /// It sends the user on to a server that nobody has named.
+        case leadsElsewhere
+        /// It asks to send the form once more, to another address.
+        case repeatsForm
+        /// It sends the user on to its old address, which has no TLS.
+        case leadsToPlain
+        /// Its form goes to another provider.
+        case sharesForm
+    }
+
+    /// A sign-on under way: the upstream, and the value that it wants back.
+    private struct Flow {
+        var client: Int
+        var state: String
+    }
+
+    private static let cookie = "IDP"
+    /// The old address of a provider with TLS.
+    static let plain = "http://idp.test:9080"
+    /// Another provider with TLS.
+    static let other = "https://sso.test:9444"
+    let account: Account
+    let origin: String
+    /// The ports of the upstreams.
+    private var clients: [Int: Int] = [:]
+    private var flows: [String: Flow] = [:]
+    /// The values that have established the sessions, by cookie.
+    private var sessions: [String: String] = [:]
+    private var codes: Set<String> = []
+    private var last = 0
+    private let lapse: Lapse?
+    /// True if it hands the user back by a form that submits itself.
+    private let postsForms: Bool
+    private var simulation: Simulation { account.simulation }
+
+    init(_ account: Account) {
+        self.account = account
+        let isSecure = !account.simulation.chance.oneIn(3)
+        origin = isSecure ? "https://idp.test:9443" : "http://127.0.0.1:9001"
+        lapse =
+            account.simulation.chance.oneIn(4)
+            ? nil : account.simulation.chance.pick(isSecure ? Lapse.allCases : [.leadsElsewhere, .repeatsForm])
+        postsForms = account.simulation.chance.oneIn(2)
+    }
+
+    /// The origins that upstreams name.
+    var named: [String] { origin.hasPrefix("https") ? [origin, Self.plain, Self.other] : [origin] }
+
+    func add(client: Int, at port: Int) { clients[client] = port }
+
+    /// Takes a code; false if it is none, or used.
+    func take(_ code: String) -> Bool { codes.remove(code) != nil }
+
+    var origins: [String] { [origin] }
+    var configuration: [String] { [] }
+    func fields(of value: String) -> [String: String] { ["username": "ann", "password": value] }
+    var secrets: Set<String> { [account.name, tag] }
+    /// The owner of its own secrets.
+    private var tag: String { "p\(account.name.dropFirst())" }
+    func refusal() -> ServerAnswer { ServerAnswer(404) }
+    func isDemand(_ status: Int, _ body: String) -> Bool { false }
+    func endSessions() { sessions = [:] }
+
+    func examine(_ request: ServerRequest) -> Examination {
+        if request.value("host") != nil { simulation.violated("a caller's request reaches the provider") }
+        simulation.violated("rule 11: a login asks the provider for \(request.target)")
+        return .demand(refusal())
+    }
+
+    func answer(to request: ServerRequest) -> ServerAnswer? {
+        switch (request.method, request.path) {
+        case ("GET", "/authorize"): authorize(request)
+        case ("POST", "/login"): logIn(request)
+        default: nil
+        }
+    }
+
+    private func authorize(_ request: ServerRequest) -> ServerAnswer {
+        let query = ServerRequest.pairs(of: request.target.components(after: "?") ?? "")
+        guard let client = query["client"].flatMap({ Int($0) }), let state = query["state"] else {
+            return ServerAnswer(400)
+        }
+        let flow = Flow(client: client, state: state)
+        if lapse == .leadsElsewhere, account.lapses() {
+            return ServerAnswer(302, [("Location", "\(ApplicationForm.elsewhere)/consent")])
+        }
+        if lapse == .leadsToPlain, account.lapses() {
+            return ServerAnswer(302, [("Location", "\(Self.plain)\(request.target)")])
+        }
+        if let id = request.cookie(Self.cookie), let value = sessions[id] {
+            if !account.wasUsed(value) {
+                simulation.violated("rule 9: a login of \(account.name) goes on with the session of an earlier value")
+            }
+            return handBack(flow)
+        }
+        let number = newID("flow")
+        flows[number] = flow
+        return page(number, "Please log in.", isOther: lapse == .sharesForm && account.lapses())
+    }
+
+    private func page(_ flow: String, _ text: String, isOther: Bool) -> ServerAnswer {
+        return ServerAnswer(
+            200, [("Content-Type", "text/html"), ("Set-Cookie", "PRE=\(flow); Path=/; HttpOnly")],
+            body: "<html><body><p>\(text)</p><form method=\"post\" action=\"\(isOther ? Self.other : "")/login\">"
+                + "<input type=\"hidden\" name=\"flow\" value=\"\(flow)\"><input type=\"text\" name=\"user\">"
+                + "<input type=\"password\" name=\"pass\"></form></body></html>")
+    }
+
+    private func logIn(_ request: ServerRequest) -> ServerAnswer {
+        let form = request.form
+        let attempt = account.judge(form["pass"] ?? "", sentAt: request.sentAt)
+        guard let number = form["flow"], let flow = flows[number], request.cookie("PRE") == number else {
+            simulation.violated("a form of the provider came without its cookie")
+            return ServerAnswer(400)
+        }
+        guard attempt.isRight else {
+            let isOther = lapse == .sharesForm && account.lapses()
+            // Nothing tells that from a page of another provider.
+            if isOther { attempt.isMoot() }
+            return page(number, "Wrong.", isOther: isOther).judging(attempt)
+        }
+        if lapse == .repeatsForm, account.lapses() {
+            attempt.isMoot()
+            return ServerAnswer(simulation.chance.pick([307, 308]), [("Location", "/repeat")])
+        }
+        let id = newID("provider")
+        sessions[id] = attempt.value
+        var answer = handBack(flow)
+        answer.fields.append(("Set-Cookie", "\(Self.cookie)=\(id); Path=/; HttpOnly"))
+        return answer.judging(attempt)
+    }
+
+    /// Sends the user back to the upstream.
+    private func handBack(_ flow: Flow) -> ServerAnswer {
+        last += 1
+        let code = "\(Simulation.secretMark)codek\(flow.client)n\(last)"
+        codes.insert(code)
+        let address = "http://127.0.0.1:\(clients[flow.client] ?? 0)/callback"
+        guard postsForms else {
+            return ServerAnswer(303, [("Location", "\(address)?code=\(code)&state=\(flow.state)")])
+        }
+        return ServerAnswer(
+            200, [("Content-Type", "text/html")],
+            body: "<html><body><form method=\"post\" action=\"\(address)\">"
+                + "<input type=\"hidden\" name=\"code\" value=\"\(code)\">"
+                + "<input type=\"hidden\" name=\"state\" value=\"\(flow.state)\"></form>"
+                + "<script>document.forms[0].submit()</script></body></html>")
+    }
+
+    private func newID(_ kind: String) -> String {
+        last += 1
+        return "\(Simulation.secretMark)\(kind)\(tag)n\(last)"
+    }
+}
