@@ -45,7 +45,9 @@ struct LoginNotes: LoginObserver, @unchecked Sendable {
         simulation.tell("login of \(key.challenge)\(place) ends: \(result)")
         if case .failure(let failure) = result { check("\(failure)") }
         simulation.logins.ended(simulation.login(key.challenge, at: node), result, isAlive: isAlive)
-        simulation.sessions.loginEnded(key.challenge, isEstablished: (try? result.get())?.isEmpty == false)
+        let isEstablished = (try? result.get())?.isEmpty == false
+        simulation.sessions.loginEnded(key.challenge, isEstablished: isEstablished)
+        if isEstablished { simulation.carried.ages.isEstablished(key.challenge) }
         simulation.loginEnded(key.challenge, isEstablished: (try? result.get()) != nil)
     }
     func sessionAccepted(_ key: SessionKey) {

@@ -145,6 +145,9 @@ struct Rules {
                 }
                 return
             }
+            if answer.isWhole, simulation.carried.ages.isOutdated(order) {
+                simulation.violated("rule 5: \(order.number) gets the refusal of a session that another has replaced")
+            }
             let isInDoubt = order.server.resources.isInDoubt(order, since: order.began - SharedResources.memory)
             // A part of an answer cannot be recognised.
             if answer.isWhole, !isInDoubt, !protection.isScheme, simulation.carried.isEmpty(order) {
@@ -153,7 +156,8 @@ struct Rules {
             // A session in doubt stays while the look at the proven address fails, and 5 s after that (rule 4).
             let doubt = max(Self.longestDoubt, Self.pauseOfDoubt + simulation.setting.loginLimit)
             let lastFault = max(simulation.lastFault, protection.account.lastFailedLook)
-            if simulation.weather.hasFaults, lastFault >= order.began - doubt { return }
+            let mayFail = simulation.weather.hasFaults || simulation.weather.troublesLooks
+            if mayFail, lastFault >= order.began - doubt { return }
             // A session that has just been won and is refused: that is the resource's answer (rule 4).
             let account = protection.account
             let challenge = protection.challengeName

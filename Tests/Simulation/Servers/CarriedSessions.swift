@@ -15,7 +15,13 @@ struct CarriedSessions {
     /// The orders whose last request carried nothing of a login.
     private var empty: Set<Int> = []
 
-    init(_ simulation: Simulation) { self.simulation = simulation }
+    /// How old the sessions are.
+    var ages: SessionAges
+
+    init(_ simulation: Simulation) {
+        self.simulation = simulation
+        ages = SessionAges(simulation)
+    }
 
     /// Notes that a login begins.
     mutating func isLoggingIn(_ challenge: String) { cold[challenge] = simulation.steps }

@@ -134,6 +134,7 @@ final class SimulatedServer {
         }
         check(request)
         simulation.carried.note(request, at: self)
+        if !request.isSide { simulation.carried.ages.isSeen(request, at: self) }
         if let own = protection.answer(to: request) { return own }
         if request.isSide, request.method != "GET", !SecretWatch.owners(in: request.body).isEmpty {
             simulation.violated("rule 11: a secret is sent to \(request.path)")
@@ -191,6 +192,7 @@ final class SimulatedServer {
         guard !request.isSide, let order = order(of: request) else { return false }
         let cookies = (request.value("cookie") ?? "").split(separator: "; ").filter { !$0.hasPrefix("mine=") }
         let session = request.value("authorization") ?? cookies.joined(separator: "; ")
+        simulation.carried.ages.isRefused(order, request, at: self)
         return resources.isRefused(order, session: session, isAlone: simulation.isAlone, now: simulation.now)
     }
 
@@ -272,6 +274,7 @@ final class SimulatedServer {
                 "rule 2: \(order.method) \(order.number) is carried out for nobody: it did not wait for the login")
         }
         executed[order.number, default: 0] += 1
+        simulation.carried.ages.isCarriedOut(order)
         if !simulation.weather.losesCallers, simulation.setting.nodes == 1 { resources.isCarriedOut(order) }
         if executed[order.number, default: 0] > 1, !order.isIdempotent || !simulation.weather.hasFaults {
             simulation.violated(

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+/// The ages of the sessions that requests carry: the judge of rule 5, by which an old session's refusal is no caller's answer.
+struct SessionAges {
+    private struct Refusal {
+        /// The step in which the refused session was first seen.
+        let age: Int
+        /// In ms since 1970.
+        let at: Int64
+    }
+
+    /// The time for which a resource may be known to refuse a session and all later ones, in ms, with the way of an answer.
+    private static let memory: Int64 = 40_000
+
+    private unowned let simulation: Simulation
+    /// The steps in which sessions were first seen, by server and session.
+    private var ages: [String: Int] = [:]
+    /// The steps in which the last login of each challenge brought a session.
+    private var logins: [String: Int] = [:]
+    private var refusals: [String: [Refusal]] = [:]
+    /// The orders that were last refused with a session which the daemon had replaced by then.
+    private var outdated: Set<Int> = []
+
+    init(_ simulation: Simulation) { self.simulation = simulation }
+
+    /// Notes that a login of the challenge has brought a session that adds something to requests.
+    mutating func isEstablished(_ challenge: String) { logins[challenge] = simulation.steps }
+
+    /// Notes the session of a request.
+    mutating func isSeen(_ request: ServerRequest, at server: SimulatedServer) { _ = age(of: request, at: server) }
+
+    /// Notes that an order is refused with the session of `request`.
+    mutating func isRefused(_ order: Order, _ request: ServerRequest, at server: SimulatedServer) {
+        outdated.remove(order.number)
+        guard let age = age(of: request, at: server) else { return }
+        let resource = "\(server.name) \(order.method) \(request.path)"
+        let begin = simulation.now - Self.memory
+        let recent = refusals[resource, default: []].filter { $0.at >= begin }
+        refusals[resource] = recent + [Refusal(age: age, at: simulation.now)]
+        let isReplaced = logins[server.protection.challengeName, default: 0] > age
+        if isReplaced, !recent.contains(where: { $0.age < age }) { outdated.insert(order.number) }
+    }
+
+    /// Notes that an order is carried out.
+    mutating func isCarriedOut(_ order: Order) { outdated.remove(order.number) }
+
+    /// Returns true if the last refusal of an order was that of a session which the daemon had replaced before: it asks for the
+    /// present one.
+    func isOutdated(_ order: Order) -> Bool {
+        guard simulation.setting.nodes == 1, !simulation.weather.hasFaults, order.server.protection.hasOneSession else {
+            return false
+        }
+        return outdated.contains(order.number)
+    }
+
+    /// Returns the step in which the session of a request was first seen; `nil` if it has none that is told apart.
+    private mutating func age(of request: ServerRequest, at server: SimulatedServer) -> Int? {
+        guard let session = Self.session(of: request) else { return nil }
+        let name = "\(server.name) \(session)"
+        if let known = ages[name] { return known }
+        ages[name] = simulation.steps
+        return simulation.steps
+    }
+
+    private static func session(of request: ServerRequest) -> String? {
+        // An answer to a challenge differs in each request.
+        if let value = request.value("authorization") { return value.hasPrefix("Digest ") ? nil : value }
+        let own = (request.value("cookie") ?? "").split(separator: "; ").filter { $0.contains(Simulation.secretMark) }
+        return own.isEmpty ? nil : own.sorted().joined(separator: "; ")
+    }
+}
