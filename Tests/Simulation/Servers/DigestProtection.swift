@@ -9,6 +9,10 @@ final class DigestProtection: Protection {
     let isScheme = true
     let isTriedByHand = false
     private var counts: [String: Int] = [:]
+    /// The requests that each count of a nonce came with, whatever became of the nonce.
+    private var uses: [String: String] = [:]
+    /// The nonces of challenges that came with something unreadable.
+    private var unreadable: Set<String> = []
     private var last = 0
     /// True if it offers MD5 beside SHA-256.
     private let offersWeaker: Bool
@@ -52,6 +56,7 @@ final class DigestProtection: Protection {
             account.simulation.violated("the digest is for \(part("uri")), sent to \(request.target)")
             return .nothing
         }
+        checkUse(of: nonce, count, in: request)
         guard let used = counts[nonce] else { return .stale }
         guard count > used else { return .stale }
         for password in account.values.reversed() {
@@ -67,6 +72,19 @@ final class DigestProtection: Protection {
         return .nothing
     }
 
+    /// No two requests have one count of a nonce (RFC 7616 §3.4), but for one that is sent again after a lost connection. A killed
+    /// process forgets its counts.
+    private func checkUse(of nonce: String, _ count: Int, in request: ServerRequest) {
+        if unreadable.contains(nonce) {
+            account.simulation.violated("rule 10: of challenges that cannot be read in part one is answered")
+        }
+        let name = "\(nonce) \(count)"
+        let sender = request.isSide ? "a login" : request.value("x-order") ?? "somebody"
+        if let other = uses.updateValue(sender, forKey: name), other != sender, account.simulation.rules.restarts == 0 {
+            account.simulation.violated("rule 8: \(other) and \(sender) have count \(count) of \(nonce)")
+        }
+    }
+
     private static func hash(_ text: String) -> String {
         SHA256.hash(data: Array(text.utf8)).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
     }
@@ -79,6 +97,9 @@ final class DigestProtection: Protection {
         case .otherRealm where hasRealm:
             isPassed(request)
             return .demand(ServerAnswer(401, [challenge(of: Self.otherRealm)], body: "who are you"))
+        case .unreadable:
+            isPassed(request)
+            return .demand(unreadableAnswer())
         default: break
         }
         switch proof(in: request) {
@@ -108,6 +129,7 @@ final class DigestProtection: Protection {
         return switch ResourceManner(order, in: account.simulation) {
         case .unknownScheme: true
         case .otherRealm: hasRealm
+        case .unreadable: true
         default: false
         }
     }
@@ -118,6 +140,14 @@ final class DigestProtection: Protection {
     }
 
     func refusal() -> ServerAnswer { refusal(isStale: false) }
+
+    /// Returns a challenge that could be answered, beside one that nobody can read: what it offers is not known (rule 10).
+    private func unreadableAnswer() -> ServerAnswer {
+        let readable = challenge(of: account.name)
+        unreadable.insert("nonce\(last)of\(account.name)")
+        return ServerAnswer(
+            401, [readable, ("WWW-Authenticate", "Basic realm=\"\(account.name)")], body: "who are you")
+    }
 
     private func refusal(isStale: Bool) -> ServerAnswer {
         ServerAnswer(401, challenges(isStale: isStale), body: "who are you")

@@ -9,6 +9,8 @@ enum ResourceManner {
     case unknownScheme
     /// By a challenge for another realm.
     case otherRealm
+    /// By a challenge beside something that is none.
+    case unreadable
 
     /// Creates the manner of the resource of an order: those that many ask for are as usual.
     init(_ order: Order, in simulation: Simulation) {
@@ -18,6 +20,7 @@ enum ResourceManner {
     private init(_ number: Int, in simulation: Simulation) {
         switch simulation.weather.hasStrangers ? number % 16 : 0 {
         case 3: self = .unknownScheme
+        case 7: self = .unreadable
         case 11: self = .otherRealm
         default: self = .usual
         }
