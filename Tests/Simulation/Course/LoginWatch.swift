@@ -114,6 +114,9 @@ final class LoginWatch {
     /// Returns the time when the last login of the challenge began, in ms since 1970.
     func lastBegin(of name: String) -> Int64 { all(name).map(\.lastBegin).max() ?? .min }
 
+    /// Returns true if a login of the challenge runs.
+    func isRunning(_ name: String) -> Bool { all(name).contains { $0.began != nil } }
+
     /// Returns true if a login, at that time or later, brought a session that its server may have ended before.
     func wasInVain(_ name: String, since time: Int64) -> Bool { all(name).contains { $0.lastStillbirth >= time } }
 

@@ -12,6 +12,8 @@ final class SessionWatch {
         /// Causes that no login has followed yet.
         var causes = 1
         var hasSession = false
+        /// The looks at a session that showed nothing.
+        var failedLooks = 0
         /// The time at which each resource last was a cause.
         var refusals: [String: Int64] = [:]
     }
@@ -36,6 +38,7 @@ final class SessionWatch {
     /// Notes the end of a login; `isEstablished`: with a session that adds something to requests.
     func loginEnded(_ name: String, isEstablished: Bool) {
         challenges[name, default: Challenge()].hasSession = isEstablished
+        challenges[name]?.failedLooks = 0
         if !isEstablished { challenges[name, default: Challenge()].causes += 1 }
     }
 
@@ -45,8 +48,16 @@ final class SessionWatch {
         challenges[name, default: Challenge()].hasSession = false
     }
 
+    /// Notes that a look at a session showed nothing: the third in a row ends the session.
+    func lookFailed(_ name: String) {
+        challenges[name, default: Challenge()].failedLooks += 1
+        if challenges[name, default: Challenge()].failedLooks > 2 { challenges[name]?.causes += 1 }
+    }
+
     /// Notes that a resource refuses whoever asks. `isRemembered`: the refusal goes to the caller in any case.
     func refused(_ resource: String, of name: String, isRemembered: Bool) {
+        // A look at the proven address shows that the session serves.
+        if isProven(name) { return }
         var challenge = challenges[name, default: Challenge()]
         let last = challenge.refusals[resource]
         if last.map({ simulation.now - $0 >= Self.refusalSpan }) ?? true {
@@ -74,6 +85,11 @@ final class SessionWatch {
 
     /// Notes that a process has ended, with its sessions.
     func processEnded() { challenges = [:] }
+
+    /// Returns true if an address of the configuration shows whether a session serves.
+    private func isProven(_ name: String) -> Bool {
+        simulation.setting.provesAt && simulation.protection(ofLogin: name) is ApplicationForm
+    }
 
     /// Returns true if a session of the challenge ends for known reasons only.
     private func isWatched(_ name: String) -> Bool {

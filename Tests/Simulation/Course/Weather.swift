@@ -13,6 +13,8 @@ struct Weather {
     var endsSessions = false
     /// Some resources refuse whoever asks.
     var hasRefusals = false
+    /// Servers fail at looks at a session, and at nothing else.
+    var troublesLooks = false
     /// Many do.
     var hasManyRefusals = false
     /// Callers leave before they have their answer.
@@ -41,6 +43,7 @@ struct Weather {
         endsSessions = chance.oneIn(2)
         hasRefusals = chance.oneIn(3)
         hasManyRefusals = hasRefusals && chance.oneIn(2)
+        troublesLooks = hasRefusals && chance.oneIn(4)
         losesCallers = chance.oneIn(3)
         restarts = chance.oneIn(4)
         reloads = chance.oneIn(4)
@@ -57,7 +60,7 @@ struct Weather {
             case 4: losesCallers = true
             case 5: restarts = true
             case 6: reloads = true
-            default: (hasRefusals, hasManyRefusals) = (true, chance.oneIn(2))
+            default: (hasRefusals, hasManyRefusals, troublesLooks) = (true, chance.oneIn(2), chance.oneIn(2))
             }
         }
     }
@@ -72,7 +75,8 @@ struct Weather {
     var description: String {
         let all = [
             (hasFaults, "faults"), (hasDiskFaults, "disk faults"), (changesCredentials, "credentials"),
-            (endsSessions, "ends of sessions"), (hasRefusals, "refusals"), (losesCallers, "callers leave"),
+            (endsSessions, "ends of sessions"), (hasRefusals, "refusals"), (troublesLooks, "looks fail"),
+            (losesCallers, "callers leave"),
             (restarts, "restarts"), (reloads, "reloads"), (hasStrangers, "strangers"),
         ]
         let names = all.filter(\.0).map(\.1)

@@ -163,6 +163,7 @@ final class Account {
     /// `isComparison`: one without the session. If it shows no login page, whatever it shows, the daemon gives the session up.
     func lookFailed(isComparison: Bool) {
         failedLooks += 1
+        simulation.sessions.lookFailed(name)
         if isComparison { reasons += 1 }
         lastFailedLook = simulation.now
     }

@@ -88,12 +88,21 @@ final class ApplicationForm: Protection {
             simulation.violated("rule 11: the login of \(account.name) asks for \(path), which has two readings")
         }
         if let id = request.cookie(Self.cookie), sessions.contains(id) {
+            if let trouble = trouble(at: request) { return .demand(trouble) }
             checkCopy(in: request)
             return .pass(nil)
         }
         if traits.isEntranceOpen, path == "/base/" || path == "/" { return .pass(nil) }
         if isFoundByCallers { disturb(by: path) }
         return .demand(demand(of: request))
+    }
+
+    /// Returns what a server in trouble says to a look at a session that serves.
+    private func trouble(at request: ServerRequest) -> ServerAnswer? {
+        guard simulation.weather.troublesLooks, simulation.isStormy, request.isSide, request.method == "GET",
+            !simulation.logins.isRunning(account.name), simulation.chance.oneIn(2)
+        else { return nil }
+        return simulation.chance.pick([ServerAnswer(500, body: "broken"), ServerAnswer(503), ServerAnswer(429)])
     }
 
     /// Notes a request that leads to no login page, where only callers lead there.
@@ -122,7 +131,8 @@ final class ApplicationForm: Protection {
     func guestPage(_ number: Int, for request: ServerRequest) -> ServerAnswer? {
         guard traits.hasGuests else { return nil }
         if isFoundByCallers { account.disturbed() }
-        if traits.isPortal { return page(for: request, status: 200, address: request.path) }
+        // Some guests of a portal write a form of their own.
+        if traits.isPortal, number % 2 > 0 { return page(for: request, status: 200, address: request.path) }
         return ServerAnswer(200, [("Content-Type", "text/html")], body: guestText(number))
     }
 
