@@ -57,7 +57,7 @@ final class SessionWatch {
     /// Notes that a resource refuses whoever asks. `isRemembered`: the refusal goes to the caller in any case.
     func refused(_ resource: String, of name: String, isRemembered: Bool) {
         // A look at the proven address shows that the session serves.
-        if isProven(name) { return }
+        if isVerifiable(name) { return }
         var challenge = challenges[name, default: Challenge()]
         let last = challenge.refusals[resource]
         if last.map({ simulation.now - $0 >= Self.refusalSpan }) ?? true {
@@ -87,7 +87,7 @@ final class SessionWatch {
     func processEnded() { challenges = [:] }
 
     /// Returns true if an address of the configuration shows whether a session serves.
-    private func isProven(_ name: String) -> Bool {
+    private func isVerifiable(_ name: String) -> Bool {
         simulation.setting.provesAt && simulation.protection(ofLogin: name) is ApplicationForm
     }
 
