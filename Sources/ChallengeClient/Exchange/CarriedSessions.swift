@@ -24,6 +24,8 @@ struct CarriedSessions {
     var examinedFields: SessionFields? { sentFields.examinesAnswers ? sentFields : nil }
     /// The checks that the answer has to pass.
     var checks: [any AnswerCheck] = []
+    /// The session that a login has brought for this exchange.
+    var established: HeldSession?
     /// The slot of a refused session that led to a login known to the gate.
     var refusedSlot: Int?
     /// The cookies in the answer that belong to the sessions, not to the caller.
@@ -42,6 +44,7 @@ struct CarriedSessions {
     /// Releases the state of a running exchange.
     mutating func end() {
         refusedSlot = nil
+        established = nil
         route = nil
         if !unverifiedSessions.isEmpty { unverifiedSessions = [] }
         sentFields = .none
@@ -113,6 +116,9 @@ struct CarriedSessions {
         guard let carried = carried(slot), let key = route?.slots[slot].key else { return false }
         return gate.read { $0.sessions.isOutdated(key, generation: carried) }
     }
+
+    /// Returns true if a login has brought a session for this exchange that has not expired.
+    func hasEstablished(now: Int64) -> Bool { established.map { !$0.isExpired(at: now) } ?? false }
 
     /// Returns true if a session that the request carries is no longer the one that is held. Those it tries do not count.
     func hasEnded(by gate: SharedAttemptGate, now: Int64) -> Bool {

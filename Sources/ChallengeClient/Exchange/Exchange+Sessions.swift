@@ -104,6 +104,7 @@ extension Exchange {
         // An empty session established nothing, so that a challenge that comes now is the first.
         if held.session.isEmpty, machine.challengedSlot != slot, !request.isAuthRequest { return omitSession(slot) }
         let missing = missingSlot
+        if isNew { sessions.established = held }
         perform(
             machine.sessionReady(
                 ExchangeMachine.ReadySession(

@@ -94,6 +94,8 @@ package struct ExchangeMachine: ~Copyable {
         establishedSlot = slot
         guard missing == slot else { return begin(missing: missing) }
         if session.isHidden, rounds < Self.maxRounds {
+            // Nothing was sent with it: a challenge to what comes next is the first.
+            establishedSlot = nil
             rounds += 1
             return .logIn(slot: slot)
         }
@@ -106,6 +108,7 @@ package struct ExchangeMachine: ~Copyable {
         guard case .sending = state else { return misused("sessionIsOver", .wait) }
         state = .waiting(slot: slot)
         guard rounds < Self.maxRounds else { return sessionFailed(.expiredAtOnce(login)) }
+        establishedSlot = nil
         rounds += 1
         return .logIn(slot: slot)
     }

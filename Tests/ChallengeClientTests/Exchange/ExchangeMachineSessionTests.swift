@@ -23,6 +23,16 @@ struct ExchangeMachineSessionTests {
         }
     }
 
+    @Test("a challenge to a request without the session that was hidden before its use is answered")
+    func hiddenBeforeUse() {
+        var machine = Machine()
+        expect(machine.start(missing: 0), .logIn(slot: 0))
+        expect(machine.ready(missing: 0, isHidden: true), .logIn(slot: 0))
+        // The next login finds nothing to add, so the request goes without.
+        expect(machine.sessionReady(.init(isNew: false), missing: nil), .send)
+        expect(machine.head(.challenged()), .discard)
+    }
+
     @Test("a session that expires the moment it is established does not lead to endless logins")
     func endedAtOnce() {
         var machine = Machine()

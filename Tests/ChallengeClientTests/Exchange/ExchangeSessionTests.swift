@@ -36,6 +36,45 @@ struct ExchangeSessionTests {
         #expect(rig.exchange.awaitedLogin == "corp")
     }
 
+    @Test("a session that is dropped between its login and the request is established once more")
+    func droppedMeanwhile() throws {
+        let rig = try ExchangeRig(logins: [login.authenticator("corp", detector: corp)])
+        rig.get()
+        rig.stream?.answerWhole("401 Unauthorized", "X-Login: corp")
+        rig.settle()
+        let (key, gate) = (rig.key("corp"), rig.services.gate)
+        let outcomes = gate.finish(key, with: .success(.named("corp")))
+        #expect(gate.change { $0.sessions.drop { $0 == key } } == [key])
+        rig.services.notify(outcomes)
+        rig.settle()
+        #expect(rig.stream?.head == "GET / HTTP/1.1\r\nHost: bank\r\n\r\n")
+        rig.stream?.answerWhole("401 Unauthorized", "X-Login: corp")
+        rig.settle()
+        #expect(login.count == 2)
+        login.end(.success(.named("corp")))
+        rig.settle()
+        #expect(rig.stream?.head.contains("X-corp: corp") == true)
+        rig.stream?.answerWhole("200 OK", body: "in")
+        rig.settle()
+        #expect(rig.caller.takeEvents() == ["head 200", "body in", "ended"])
+    }
+
+    @Test("a session that expires between its login and the request is not established once more")
+    func expiredMeanwhile() throws {
+        let rig = try ExchangeRig(logins: [login.authenticator("corp", detector: corp)])
+        rig.get()
+        rig.stream?.answerWhole("401 Unauthorized", "X-Login: corp")
+        rig.settle()
+        var session = Session.named("corp")
+        session.expiresAt = ExchangeRig.now
+        login.end(.success(session))
+        rig.settle()
+        rig.stream?.answerWhole("401 Unauthorized", "X-Login: corp")
+        rig.settle()
+        #expect(login.count == 1)
+        #expect(rig.caller.takeEvents().first == "head 401")
+    }
+
     @Test("a challenge to a session that was replaced meanwhile asks for the new one, even right after a login")
     func replacedMeanwhile() throws {
         let rig = try ExchangeRig(logins: [login.authenticator("corp", detector: corp)])
