@@ -136,7 +136,10 @@ package final class LeasedSessionSharing: SessionSharing {
                 await reportLogin(key, name, result)
                 return result
             case .session(let bytes):
-                if let opened = await sealer.opened(bytes, of: key, as: name) {
+                // One that could not be adopted at its time may have expired since.
+                if let opened = await sealer.opened(bytes, of: key, as: name),
+                    context.wallClock() < opened.session.expiresAt ?? .max
+                {
                     tookSession(key, opened)
                     return .success(opened.session)
                 }

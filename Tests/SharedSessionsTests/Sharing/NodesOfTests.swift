@@ -22,6 +22,8 @@ final class NodesOfTests: Sendable {
         let credentials: Mutable<[String: [String: Secret]]>
         /// Called with each lookup of a credential.
         let onLookup: Mutable<@Sendable () -> Void>
+        /// Its wall clock, in ms since 1970.
+        let clock: Mutable<Int64>
         let thread: EventLoopThread
     }
 
@@ -40,7 +42,8 @@ final class NodesOfTests: Sendable {
         let onLookup = Mutable<@Sendable () -> Void>({})
         let provider = MutableCredentials(credentials, onLookup)
         let digests = SharedDigests(sealing: OpenSealing(), canonical: canonical)
-        let now: @Sendable () -> Int64 = { 1_000_000_000_000 }
+        let clock = Mutable<Int64>(1_000_000_000_000)
+        let now: @Sendable () -> Int64 = { clock.value }
         let gate = SharedAttemptGate(
             sharedDigests: { digests.digests(of: $1, rejectedFor: $0) }, now: now)
         let version: @Sendable (Credential) -> [UInt8] = { Array("local ".utf8) + canonical($0).revealBytes() }
@@ -80,7 +83,7 @@ final class NodesOfTests: Sendable {
         }
         return Node(
             services: services, sharing: sharing, runtime: made.value, credentials: credentials, onLookup: onLookup,
-            thread: thread)
+            clock: clock, thread: thread)
     }
 
     /// Ends them; what waits is left.
@@ -110,8 +113,10 @@ final class NodesOfTests: Sendable {
     }
 
     /// A session with that token.
-    static func session(_ token: String) -> Session {
-        Session(fields: [InjectedField(name: .authorization, value: Secret("Bearer \(token)"))])
+    static func session(_ token: String, until end: Int64? = nil) -> Session {
+        var session = Session(fields: [InjectedField(name: .authorization, value: Secret("Bearer \(token)"))])
+        session.expiresAt = end
+        return session
     }
 
     /// The token of a session.

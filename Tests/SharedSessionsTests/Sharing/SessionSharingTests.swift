@@ -26,7 +26,8 @@ struct SessionSharingTests {
 
     /// The result of the node's login; a login of its own obtains the token that `login` makes, once `end` is over.
     private func logIn(
-        _ node: NodesOfTests.Node, isRenewal: Bool = false, until end: @escaping @Sendable () async -> Void = {},
+        _ node: NodesOfTests.Node, isRenewal: Bool = false, expiresAt: Int64? = nil,
+        until end: @escaping @Sendable () async -> Void = {},
         _ login: @escaping @Sendable () throws -> String
     ) async -> Result<Session, LoginFailure>? {
         await node.sharing.logIn(key, isRenewal: isRenewal) {
@@ -34,7 +35,7 @@ struct SessionSharingTests {
             node.services.credentialVersions?.record(key, ["pin": Self.version(node)])
             await end()
             do {
-                return .success(NodesOfTests.session(try login()))
+                return .success(NodesOfTests.session(try login(), until: expiresAt))
             } catch {
                 return .failure(error as? LoginFailure ?? LoginFailure(.failed, challenge: "bank-pin", detail: "?"))
             }
@@ -114,6 +115,19 @@ struct SessionSharingTests {
             #expect(other.services.gate.held(key) == nil)
             other.credentials.value = ["pin": ["pin": Secret("1234")]]
             #expect(await NodesOfTests.token(of: logIn(other) { "own" }) == "new")
+        }
+    }
+
+    @Test("a session that could not be adopted is no login's result once it has expired")
+    func expiredMeanwhile() async throws {
+        try await withNodes(["1234", "4321"]) { nodes in
+            let other = nodes.nodes[1]
+            let end = other.clock.value + 60_000
+            #expect(await NodesOfTests.token(of: logIn(nodes.nodes[0], expiresAt: end) { "new" }) == "new")
+            #expect(await eventually { other.sharing.statistics.unusable >= 1 })
+            other.credentials.value = ["pin": ["pin": Secret("1234")]]
+            other.clock.value = end
+            #expect(await NodesOfTests.token(of: logIn(other) { "own" }) == "own")
         }
     }
 
