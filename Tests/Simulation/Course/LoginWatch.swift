@@ -26,6 +26,8 @@ final class LoginWatch {
         var values: [(value: String, step: Int)] = []
         /// The time of the last failed login, for any reason, in ms since 1970.
         var lastFailure = Int64.min / 2
+        /// The beginning of the last login that ended at a latch, in ms since 1970, and its end.
+        var lastLatched = (began: Int64.min / 2, ended: Int64.min / 2)
         /// The time of the last login that took too long.
         var lastTimeout = Int64.min / 2
     }
@@ -75,6 +77,7 @@ final class LoginWatch {
             simulation.account(named: login.name)?.excuse()
         case .latched:
             let step = challenge.began?.step ?? 0
+            challenges[login]?.lastLatched = (challenge.lastBegin, simulation.now)
             let isCause = challenge.values.contains {
                 $0.step >= step && wasClosed($0.value, of: login.name, since: step)
             }
@@ -113,6 +116,11 @@ final class LoginWatch {
 
     /// Returns the time when the last login of the challenge began, in ms since 1970.
     func lastBegin(of name: String) -> Int64 { all(name).map(\.lastBegin).max() ?? .min }
+
+    /// Returns the beginning of the last login that ended at a latch, at that time or later; `nil` if there is none.
+    func beginOfLatched(_ name: String, since time: Int64) -> Int64? {
+        all(name).filter { $0.lastLatched.ended >= time }.map(\.lastLatched.began).min()
+    }
 
     /// Returns true if a login of the challenge runs.
     func isRunning(_ name: String) -> Bool { all(name).contains { $0.began != nil } }

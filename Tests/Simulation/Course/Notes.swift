@@ -48,7 +48,7 @@ struct LoginNotes: LoginObserver, @unchecked Sendable {
         let isEstablished = (try? result.get())?.isEmpty == false
         simulation.sessions.loginEnded(key.challenge, isEstablished: isEstablished)
         if isEstablished { simulation.carried.ages.isEstablished(key.challenge) }
-        simulation.loginEnded(key.challenge, isEstablished: (try? result.get()) != nil)
+        simulation.loginEnded(key.challenge, isEstablished: (try? result.get()) != nil, isEmpty: !isEstablished)
     }
     func sessionAccepted(_ key: SessionKey) {
         simulation.tell("session of \(key.challenge) accepted")

@@ -19,6 +19,8 @@ struct Rules {
     private static let pauseOfDoubt: Int64 = 5_000
     /// The longest time in ms for which a session is in doubt where a look at the proven address meets silence, with that pause.
     private static let longestDoubt: Int64 = 15_000
+    /// The answers of servers in trouble.
+    private static let faults: Set<Int> = [429, 500, 503]
     /// The longest time in ms for which callers are told of a login that has failed.
     private static let longestPause: Int64 = 60_000
 
@@ -183,7 +185,7 @@ struct Rules {
             if order.isForbidden || protection.account.wasEverWrong { return }
         }
         if !answer.isWhole, simulation.weather.hasFaults { return }
-        if [500, 503, 429].contains(answer.status), simulation.weather.hasFaults, !expectsSuccess { return }
+        if Self.faults.contains(answer.status), simulation.weather.hasFaults, !expectsSuccess { return }
         simulation.violated("\(order.number): the answer \(answer.status) \(body.prefix(80))")
     }
 
@@ -233,7 +235,10 @@ struct Rules {
     /// Returns true if a latch of the challenge of an order may have been closed meanwhile, or since its login began.
     private func mayBeLatched(_ order: Order) -> Bool {
         let account = order.server.protection.account
-        let began = min(order.began, simulation.logins.lastBegin(of: order.server.protection.challengeName))
+        let name = order.server.protection.challengeName
+        // Who joins a login that has met a latch is told so, even if that is open by now.
+        let latched = simulation.logins.beginOfLatched(name, since: order.began) ?? order.began
+        let began = min(order.began, simulation.logins.lastBegin(of: name), latched)
         // A latch that closes while the disk is busy is noted later.
         return simulation.weather.hasDiskFaults
             || simulation.disks.contains { $0.pending > 0 || $0.wasLatched(account, since: began) }
@@ -249,7 +254,8 @@ struct Rules {
             if code == "login-failed", usesCodes(order) || protection.account.isDisturbed { return }
             // An address that nobody may use has shown a good value as a bad one.
             if code.hasPrefix("login-"), isUnverifiable(order) { return }
-            return simulation.violated("\(order.number): \(code) although all is well")
+            let body = String(decoding: answer.body, as: UTF8.self)
+            return simulation.violated("\(order.number): \(code) although all is well: \(body)")
         }
         let account = protection.account
         let weather = simulation.weather
@@ -327,6 +333,7 @@ struct Rules {
         {
             return
         }
+        if simulation.weather.hasFaults, Self.faults.contains(answer.status) { return }
         if !trespass.statuses.contains(answer.status) {
             simulation.violated(
                 "\(trespass.name): \(answer.status) \(String(decoding: answer.body, as: UTF8.self).prefix(200))")

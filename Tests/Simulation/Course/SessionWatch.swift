@@ -20,6 +20,8 @@ final class SessionWatch {
 
     /// The time for which it is known that a resource refuses a session, in ms, less the way of its answer.
     private static let refusalSpan: Int64 = 29_500
+    /// The time in ms at the end of the span in which a refusal may or may not be known.
+    private static let doubt: Int64 = 2_000
 
     private unowned let simulation: Simulation
     private var challenges: [String: Challenge] = [:]
@@ -61,7 +63,9 @@ final class SessionWatch {
         var challenge = challenges[name, default: Challenge()]
         let last = challenge.refusals[resource]
         if last.map({ simulation.now - $0 >= Self.refusalSpan }) ?? true {
-            if isRemembered { challenge.refusals[resource] = simulation.now }
+            // Nobody knows which of the two came first: the end of the former one's span, or this one.
+            let isAtEnd = last.map { simulation.now - $0 < Self.refusalSpan + Self.doubt } ?? false
+            if isRemembered { challenge.refusals[resource] = isAtEnd ? nil : simulation.now }
             challenge.causes += 1
         }
         challenges[name] = challenge

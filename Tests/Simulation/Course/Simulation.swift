@@ -12,8 +12,8 @@ import Secrets
 /// One step is one event: a turn of a worker's loop, a piece of a message that arrives, a server's answer, a write of the disk, an
 /// act of a caller, an instant that passes, a fault, an act of an operator.
 final class Simulation: @unchecked Sendable {
-    /// The beginning of every secret.
-    static let secretMark = "zQ7"
+    /// The beginning of every secret, which no random text in base64 has.
+    static let secretMark = "zQ..7"
 
     let seed: UInt64
     var chance: Chance
@@ -106,8 +106,8 @@ final class Simulation: @unchecked Sendable {
     func awaits(_ number: Int) -> Bool { callers.contains { $0.order?.number == number } }
 
     /// Notes the outcome of a login.
-    func loginEnded(_ challenge: String, isEstablished: Bool) {
-        account(named: challenge)?.loginEnded(isEstablished: isEstablished)
+    func loginEnded(_ challenge: String, isEstablished: Bool, isEmpty: Bool) {
+        account(named: challenge)?.loginEnded(isEstablished: isEstablished, isEmpty: isEmpty)
     }
 
     /// Notes a look at a session that had no usable answer; `isComparison`: one without the session, which was answered.
@@ -133,23 +133,6 @@ final class Simulation: @unchecked Sendable {
     /// Returns a login at a node, by the name of its challenge.
     func login(_ name: String, at node: Int) -> WatchedLogin {
         WatchedLogin(name: protection(ofLogin: name)?.challengeName ?? name, node: node)
-    }
-
-    /// Returns the credential of that name as its source has it now.
-    func credential(named name: String) -> Credential? {
-        if let fixed = DoubleProtection.credential(named: name) { return fixed }
-        for server in servers {
-            if let other = server.protection.otherCredential(named: name) { return other }
-        }
-        guard let server = servers.first(where: { $0.protection.account.name == name }),
-            let value = server.protection.account.stored
-        else { return nil }
-        return credential(named: name, value, of: server)
-    }
-
-    /// Returns the credential with that value.
-    func credential(named name: String, _ value: String, of server: SimulatedServer) -> Credential {
-        Credential(name: name, fields: server.protection.fields(of: value).mapValues { Secret($0) })
     }
 
     /// Returns true once in `count` times while faults happen.
@@ -229,6 +212,13 @@ final class Simulation: @unchecked Sendable {
         for caller in callers { caller.disconnect() }
         for guest in guests { guest.disconnect() }
         for process in processes { process.end() }
+    }
+
+    /// Lets go of everything that holds it, so that its memory is free.
+    func release() {
+        (servers, disks, processes, callers, guests) = ([], [], [], [], [])
+        (orders, times, agenda, maker) = ([:], [], Agenda(), ServerMaker(self))
+        slowAnswers = SlowAnswers()
     }
 
     private func finish(within limit: Int) {

@@ -112,6 +112,7 @@ struct SimulationReport: CustomStringConvertible {
             story = simulation.story
             weather =
                 "\(simulation.weather.description); \(simulation.servers.map { "\(type(of: $0.protection))" }.joined(separator: ", "))"
+            simulation.release()
         } catch {
             (self.steps, violation, answers, trace, weather, story) = (0, "\(error)", [:], 0, "none", [])
             isCrowded = false

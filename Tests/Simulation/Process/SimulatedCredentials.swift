@@ -34,3 +34,22 @@ final class SimulatedCredentials: CredentialProvider, @unchecked Sendable {
         return credential
     }
 }
+
+extension Simulation {
+    /// Returns the credential of that name as its source has it now.
+    func credential(named name: String) -> Credential? {
+        if let fixed = DoubleProtection.credential(named: name) { return fixed }
+        for server in servers {
+            if let other = server.protection.otherCredential(named: name) { return other }
+        }
+        guard let server = servers.first(where: { $0.protection.account.name == name }),
+            let value = server.protection.account.stored
+        else { return nil }
+        return credential(named: name, value, of: server)
+    }
+
+    /// Returns the credential with that value.
+    func credential(named name: String, _ value: String, of server: SimulatedServer) -> Credential {
+        Credential(name: name, fields: server.protection.fields(of: value).mapValues { Secret($0) })
+    }
+}

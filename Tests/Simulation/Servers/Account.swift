@@ -171,12 +171,12 @@ final class Account {
     /// Notes that a login begins.
     func loginBegan() { logsBefore = logs }
 
-    /// Notes the outcome of a login.
+    /// Notes the outcome of a login; `isEmpty`: without a session, as nothing was asked.
     ///
     /// One that the server has accepted may fail after that, and is a reason for another. A value that was accepted once may be
     /// refused twice, and is latched then (rule 3).
-    func loginEnded(isEstablished: Bool) {
-        if isEstablished { hasLoggedIn = hasAnswered } else if logs > logsBefore { reasons += 1 }
+    func loginEnded(isEstablished: Bool, isEmpty: Bool) {
+        if isEstablished { if !isEmpty { hasLoggedIn = hasAnswered } } else if logs > logsBefore { reasons += 1 }
         guard !ridesOnRequests else { return }
         for (value, record) in records where record.isAccepted && record.rejections > mostRejections + record.allExcuses
         {

@@ -185,9 +185,11 @@ final class ApplicationForm: Protection {
         if path == LoginPageText.action(of: traits), request.method == "POST" { return logIn(request) }
         if path == "/base/login" {
             checkCookies(of: request)
-            let answer = page(for: request, status: 200, address: request.target.components(after: "next=") ?? "/base/")
+            var answer = page(for: request, status: 200, address: request.target.components(after: "next=") ?? "/base/")
             guard request.isSide, request.target.hasSuffix("?error=1") else { return answer }
             defer { refused = nil }
+            // What shows a success must not come with a failure.
+            if traits.hasSuccess { answer.fields.removeAll { $0.value.hasPrefix("\(Self.cookie)=") } }
             return answer.judging(refused)
         }
         // A page for everybody.

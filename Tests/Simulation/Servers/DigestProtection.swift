@@ -16,14 +16,17 @@ final class DigestProtection: Protection {
     private var last = 0
     /// True if it offers MD5 beside SHA-256.
     private let offersWeaker: Bool
+    private let isAlone: Bool
     /// True if the daemon answers one realm only.
     private let hasRealm: Bool
     private static let otherRealm = "elsewhere"
 
-    init(_ account: Account, mayHaveRealm: Bool = true) {
+    /// `isAlone`: no other protection says something in its place.
+    init(_ account: Account, isAlone: Bool = true) {
         self.account = account
+        self.isAlone = isAlone
         offersWeaker = account.simulation.chance.oneIn(2)
-        hasRealm = mayHaveRealm && account.simulation.chance.oneIn(2)
+        hasRealm = isAlone && account.simulation.chance.oneIn(2)
     }
 
     var configuration: [String] { ["scheme: [digest]"] + (hasRealm ? ["realm: \(account.name)"] : []) }
@@ -97,7 +100,7 @@ final class DigestProtection: Protection {
         case .otherRealm where hasRealm:
             isPassed(request)
             return .demand(ServerAnswer(401, [challenge(of: Self.otherRealm)], body: "who are you"))
-        case .unreadable:
+        case .unreadable where isAlone:
             isPassed(request)
             return .demand(unreadableAnswer())
         default: break
@@ -129,7 +132,7 @@ final class DigestProtection: Protection {
         return switch ResourceManner(order, in: account.simulation) {
         case .unknownScheme: true
         case .otherRealm: hasRealm
-        case .unreadable: true
+        case .unreadable: isAlone
         default: false
         }
     }

@@ -162,10 +162,10 @@ final class KeyProtection: Protection {
     func visits(at name: String) -> [Visit] {
         guard place == .path else { return [] }
         return ["/r/../0", "/../r/0", "/r/%2e%2e/0", "/r/./0"].map { path in
-            // 502 to 504 without a key, and 403 where the path is not one that needs it.
+            // 502 to 504 without a key, 403 where the path is not one that needs it, 429 and 500 of a server in trouble.
             Visit(
                 "a path that leads out of the one with the key", at: .common,
-                "GET \(path) HTTP/1.1\r\nHost: \(name).localhost:8080\r\n\r\n", [400, 403, 502, 503, 504])
+                "GET \(path) HTTP/1.1\r\nHost: \(name).localhost:8080\r\n\r\n", [400, 403, 429, 500, 502, 503, 504])
         }
     }
 }

@@ -17,7 +17,7 @@ final class OfferProtection: Protection {
     init(_ account: Account) {
         self.account = account
         basic = BasicProtection(account)
-        digest = DigestProtection(account, mayHaveRealm: false)
+        digest = DigestProtection(account, isAlone: false)
         let chance = account.simulation.chance.below(4)
         configured = chance < 2 ? ["Digest", "Basic"] : ["Basic", "Digest"]
         offered = chance % 2 == 0 ? ["Basic", "Digest"] : [configured[1]]

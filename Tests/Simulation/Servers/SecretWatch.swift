@@ -28,8 +28,13 @@ enum SecretWatch {
     /// Returns true if a secret is among the bytes.
     static func holdsSecret(_ bytes: [UInt8]) -> Bool {
         var index = 0
-        while index + 2 < bytes.count {
-            if bytes[index] == 0x7A, bytes[index + 1] == 0x51, bytes[index + 2] == 0x37 { return true }
+        while index + 4 < bytes.count {
+            // zQ..7
+            if bytes[index] == 0x7A, bytes[index + 1] == 0x51, bytes[index + 2] == 0x2E, bytes[index + 3] == 0x2E,
+                bytes[index + 4] == 0x37
+            {
+                return true
+            }
             index += 1
         }
         return false

@@ -64,8 +64,8 @@ struct SessionAges {
     }
 
     private static func session(of request: ServerRequest) -> String? {
-        // An answer to a challenge differs in each request.
-        if let value = request.value("authorization") { return value.hasPrefix("Digest ") ? nil : value }
+        // A password is the same in all sessions, and an answer to a challenge differs in each request.
+        if let value = request.value("authorization") { return value.hasPrefix("Bearer ") ? value : nil }
         let own = (request.value("cookie") ?? "").split(separator: "; ").filter { $0.contains(Simulation.secretMark) }
         return own.isEmpty ? nil : own.sorted().joined(separator: "; ")
     }

@@ -13,6 +13,8 @@ final class SignOnProvider: Protection {
         case leadsToPlain
         /// Its form goes to another provider.
         case sharesForm
+        /// Its form goes to the upstream.
+        case sendsBack
     }
 
     /// A sign-on under way: the upstream, and the value that it wants back.
@@ -44,9 +46,8 @@ final class SignOnProvider: Protection {
         self.account = account
         let isSecure = !account.simulation.chance.oneIn(3)
         origin = isSecure ? "https://idp.test:9443" : "http://127.0.0.1:9001"
-        lapse =
-            account.simulation.chance.oneIn(4)
-            ? nil : account.simulation.chance.pick(isSecure ? Lapse.allCases : [.leadsElsewhere, .repeatsForm])
+        let lapses: [Lapse] = isSecure ? Lapse.allCases : [.leadsElsewhere, .repeatsForm, .sendsBack]
+        lapse = account.simulation.chance.oneIn(4) ? nil : account.simulation.chance.pick(lapses)
         postsForms = account.simulation.chance.oneIn(2)
     }
 
@@ -102,13 +103,19 @@ final class SignOnProvider: Protection {
         }
         let number = newID("flow")
         flows[number] = flow
-        return page(number, "Please log in.", isOther: lapse == .sharesForm && account.lapses())
+        return page(number, "Please log in.", at: formTarget(of: flow))
     }
 
-    private func page(_ flow: String, _ text: String, isOther: Bool) -> ServerAnswer {
-        return ServerAnswer(
+    /// Returns the server that the form goes to; its own has no name.
+    private func formTarget(of flow: Flow) -> String {
+        guard let lapse, [.sharesForm, .sendsBack].contains(lapse), account.lapses() else { return "" }
+        return lapse == .sharesForm ? Self.other : "http://127.0.0.1:\(clients[flow.client] ?? 0)"
+    }
+
+    private func page(_ flow: String, _ text: String, at server: String) -> ServerAnswer {
+        ServerAnswer(
             200, [("Content-Type", "text/html"), ("Set-Cookie", "PRE=\(flow); Path=/; HttpOnly")],
-            body: "<html><body><p>\(text)</p><form method=\"post\" action=\"\(isOther ? Self.other : "")/login\">"
+            body: "<html><body><p>\(text)</p><form method=\"post\" action=\"\(server)/login\">"
                 + "<input type=\"hidden\" name=\"flow\" value=\"\(flow)\"><input type=\"text\" name=\"user\">"
                 + "<input type=\"password\" name=\"pass\"></form></body></html>")
     }
@@ -121,10 +128,10 @@ final class SignOnProvider: Protection {
             return ServerAnswer(400)
         }
         guard attempt.isRight else {
-            let isOther = lapse == .sharesForm && account.lapses()
+            let server = formTarget(of: flow)
             // Nothing tells that from a page of another provider.
-            if isOther { attempt.isMoot() }
-            return page(number, "Wrong.", isOther: isOther).judging(attempt)
+            if !server.isEmpty { attempt.isMoot() }
+            return page(number, "Wrong.", at: server).judging(attempt)
         }
         if lapse == .repeatsForm, account.lapses() {
             attempt.isMoot()
