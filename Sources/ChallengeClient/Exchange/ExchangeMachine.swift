@@ -237,8 +237,7 @@ package struct ExchangeMachine: ~Copyable {
         return .deliver(verifiesSessions: false)
     }
 
-    /// Answers the held challenge, because the session is over. `canReplay`: the request's body is still held from its
-    /// first byte.
+    /// Answers the held challenge, because the session is over. `canReplay` as in `ExaminedAnswer`.
     package mutating func sessionOver(canReplay: Bool) -> AnswerAction {
         guard case .holding(let slot) = state else { return misused("sessionOver", .wait) }
         tried.record(slot, .undecided)
@@ -268,8 +267,7 @@ package struct ExchangeMachine: ~Copyable {
 
     // MARK: Ends
 
-    /// Counts discarded bytes of an answer. One longer than `limit` is not read to its end: the connection is not worth
-    /// it.
+    /// Counts discarded bytes of an answer. A connection is not worth reading one longer than `limit` to its end.
     package mutating func swallowed(_ count: Int, limit: Int) -> EndAction {
         guard case .settling(let next, let before) = state else { return misused("swallowed", .wait) }
         let swallowed = before + count
