@@ -16,7 +16,7 @@ public final class SessionCookies: Sendable {
 
     /// Number of former values that are kept: a server may repeat one in the answer to a request that was sent before
     /// the renewal.
-    fileprivate static let mostFormer = 16
+    fileprivate static let mostFormer = 64
 
     private let state: Mutex<State>
     private let changes = Atomic<UInt64>(0)

@@ -38,6 +38,16 @@ struct SessionCookiesTests {
         #expect(cookies.take(line, from: url, now: 0))
     }
 
+    @Test("the last sixty-four former values of a session's cookies are withheld")
+    func formerBound() throws {
+        let (cookies, url) = try cookies()
+        for number in 1...64 { #expect(cookies.take("sid=new\(number); Path=/", from: url, now: 0)) }
+        #expect(cookies.take("sid=own; Path=/app", from: url, now: 0))
+        #expect(cookies.take("sid=new65; Path=/", from: url, now: 0))
+        #expect(!cookies.take("sid=own; Path=/app", from: url, now: 0))
+        #expect(cookies.take("sid=new1; Path=/app", from: url, now: 0))
+    }
+
     @Test("a value that the session had before its renewal reaches no caller under another path either")
     func former() throws {
         let (cookies, url) = try cookies()
