@@ -109,7 +109,7 @@ extension Exchange {
             machine.sessionReady(
                 ExchangeMachine.ReadySession(
                     isNew: isNew, isUnverified: isUnverified, isHidden: isNew && missing == slot && canReappear(slot),
-                    login: route.slots[slot].key.challenge),
+                    isTakenOver: held.isTakenOver, login: route.slots[slot].key.challenge),
                 missing: missing))
     }
 

@@ -91,7 +91,7 @@ package struct ExchangeMachine: ~Copyable {
         guard case .waiting(let slot) = state else { return misused("sessionReady", .wait) }
         if session.isUnverified { tried.add(slot) }
         guard session.isNew else { return begin(missing: missing) }
-        establishedSlot = slot
+        establishedSlot = session.isTakenOver ? nil : slot
         guard missing == slot else { return begin(missing: missing) }
         if session.isHidden, rounds < Self.maxRounds {
             // Nothing was sent with it: a challenge to what comes next is the first.

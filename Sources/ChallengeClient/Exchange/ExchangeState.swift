@@ -54,14 +54,20 @@ extension ExchangeMachine {
         package var isUnverified = false
         /// True if the session was removed again and may come back.
         package var isHidden = false
+        /// True if another node has established it: it may have ended since, so a challenge to it is not the resource's answer.
+        package var isTakenOver = false
         /// The name of its login.
         package var login = ""
 
         /// Creates a ready session.
-        package init(isNew: Bool, isUnverified: Bool = false, isHidden: Bool = false, login: String = "") {
+        package init(
+            isNew: Bool, isUnverified: Bool = false, isHidden: Bool = false, isTakenOver: Bool = false,
+            login: String = ""
+        ) {
             self.isNew = isNew
             self.isUnverified = isUnverified
             self.isHidden = isHidden
+            self.isTakenOver = isTakenOver
             self.login = login
         }
     }

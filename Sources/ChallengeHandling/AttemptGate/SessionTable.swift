@@ -142,8 +142,8 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
             lastGeneration += 1
             let old = entry.held.flatMap { $0.isExpired(at: now) ? nil : $0 }
             let held = HeldSession(
-                session, generation: lastGeneration, establishedAt: now, renewals: old.map { $0.renewals + 1 } ?? 0,
-                chance: chance)
+                session, generation: lastGeneration, establishedAt: now, isTakenOver: session.isTakenOver,
+                renewals: old.map { $0.renewals + 1 } ?? 0, chance: chance)
             if !session.isVerified {
                 entry.held = nil
                 entry.unverified = held

@@ -48,6 +48,8 @@ public struct Session: Sendable {
     package var injections: RequestInjections?
     /// Path that the login of an empty session probed; nil if the session holds for every path.
     package var probedPath: String?
+    /// True if another node has established the session, so that it may have ended since.
+    package var isTakenOver = false
     /// True if the session can be renewed before its end, without a challenge.
     public var isRenewedAhead = true
 

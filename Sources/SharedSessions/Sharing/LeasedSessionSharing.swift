@@ -141,7 +141,9 @@ package final class LeasedSessionSharing: SessionSharing {
                     context.wallClock() < opened.session.expiresAt ?? .max
                 {
                     tookSession(key, opened)
-                    return .success(opened.session)
+                    var session = opened.session
+                    session.isTakenOver = true
+                    return .success(session)
                 }
                 updateStatistics { $0.unusable += 1 }
             case .failure(let bytes): return .failure(sealer.openedFailure(bytes, of: key, as: name))

@@ -33,6 +33,16 @@ struct ExchangeMachineSessionTests {
         expect(machine.head(.challenged()), .discard)
     }
 
+    @Test("a challenge to a session that was awaited, and that another node had established, is answered")
+    func takenOver() {
+        for isTakenOver in [true, false] {
+            var machine = Machine()
+            expect(machine.start(missing: 0), .logIn(slot: 0))
+            expect(machine.sessionReady(.init(isNew: true, isTakenOver: isTakenOver), missing: nil), .send)
+            expect(machine.head(.challenged()), isTakenOver ? .discard : .deliver(verifiesSessions: false))
+        }
+    }
+
     @Test("a session that expires the moment it is established does not lead to endless logins")
     func endedAtOnce() {
         var machine = Machine()

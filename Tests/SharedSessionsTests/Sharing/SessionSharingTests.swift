@@ -114,7 +114,10 @@ struct SessionSharingTests {
             #expect(await eventually { other.sharing.statistics.unusable >= 1 })
             #expect(other.services.gate.held(key) == nil)
             other.credentials.value = ["pin": ["pin": Secret("1234")]]
-            #expect(await NodesOfTests.token(of: logIn(other) { "own" }) == "new")
+            let result = await logIn(other) { "own" }
+            #expect(NodesOfTests.token(of: result) == "new")
+            let session = try #require(result).get()
+            #expect(session.isTakenOver)
         }
     }
 
