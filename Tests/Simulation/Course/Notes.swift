@@ -47,7 +47,6 @@ struct LoginNotes: LoginObserver, @unchecked Sendable {
         simulation.logins.ended(simulation.login(key.challenge, at: node), result, isAlive: isAlive)
         let isEstablished = (try? result.get())?.isEmpty == false
         simulation.sessions.loginEnded(key.challenge, isEstablished: isEstablished)
-        if isEstablished { simulation.carried.ages.isEstablished(key.challenge) }
         simulation.loginEnded(key.challenge, isEstablished: (try? result.get()) != nil, isEmpty: !isEstablished)
     }
     func sessionAccepted(_ key: SessionKey) {

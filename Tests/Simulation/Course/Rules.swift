@@ -148,7 +148,7 @@ struct Rules {
                 return
             }
             if answer.isWhole, simulation.carried.ages.isOutdated(order) {
-                simulation.violated("rule 5: \(order.number) gets the refusal of a session that another has replaced")
+                simulation.violated("rule 5: \(order.number) gets the refusal of a session that has ended")
             }
             let isInDoubt = order.server.resources.isInDoubt(order, since: order.began - SharedResources.memory)
             // A part of an answer cannot be recognised.

@@ -16,16 +16,11 @@ struct SessionAges {
     private unowned let simulation: Simulation
     /// The steps in which sessions were first seen, by server and session.
     private var ages: [String: Int] = [:]
-    /// The steps in which the last login of each challenge brought a session.
-    private var logins: [String: Int] = [:]
     private var refusals: [String: [Refusal]] = [:]
-    /// The orders that were last refused with a session which the daemon had replaced by then.
+    /// The orders that were last refused with a session of before, although nothing shows that their resource refuses all.
     private var outdated: Set<Int> = []
 
     init(_ simulation: Simulation) { self.simulation = simulation }
-
-    /// Notes that a login of the challenge has brought a session that adds something to requests.
-    mutating func isEstablished(_ challenge: String) { logins[challenge] = simulation.steps }
 
     /// Notes the session of a request.
     mutating func isSeen(_ request: ServerRequest, at server: SimulatedServer) { _ = age(of: request, at: server) }
@@ -38,20 +33,19 @@ struct SessionAges {
         let begin = simulation.now - Self.memory
         let recent = refusals[resource, default: []].filter { $0.at >= begin }
         refusals[resource] = recent + [Refusal(age: age, at: simulation.now)]
-        let isReplaced = logins[server.protection.challengeName, default: 0] > age
-        if isReplaced, !recent.contains(where: { $0.age < age }) { outdated.insert(order.number) }
+        // One that was used before the order began was not won for it, and no older one shows that the resource refuses all.
+        let isOlder = simulation.time(of: age) < order.began
+        if isOlder, !recent.contains(where: { $0.age < age }) { outdated.insert(order.number) }
     }
 
     /// Notes that an order is carried out.
     mutating func isCarriedOut(_ order: Order) { outdated.remove(order.number) }
 
-    /// Returns true if the last refusal of an order was that of a session which the daemon had replaced before: it asks for the
-    /// present one.
+    /// Returns true if the last refusal of an order was about its session, which has ended: it asks for another one.
     func isOutdated(_ order: Order) -> Bool {
-        guard simulation.setting.nodes == 1, !simulation.weather.hasFaults, order.server.protection.hasOneSession else {
-            return false
-        }
-        return outdated.contains(order.number)
+        let weather = simulation.weather
+        return simulation.setting.nodes == 1 && !weather.hasFaults && !weather.troublesLooks
+            && order.server.protection.hasOneSession && outdated.contains(order.number)
     }
 
     /// Returns the step in which the session of a request was first seen; `nil` if it has none that is told apart.
