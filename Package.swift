@@ -60,7 +60,7 @@ let simulated: [Target.Dependency] = [
     "Proxy", "Secrets", "SessionStoreModel", "Settings", "SharedSessions", "System", "TestSupport", httpTypes, logging,
     crypto,
 ]
-let unsimulated = ["mutants", "run"]
+let unsimulated = ["run"]
 
 let package = Package(
     name: "countersign",
