@@ -3,12 +3,12 @@
 
 /// A body in chunks (RFC 9112 §7.1), and what it means.
 struct ChunkedText {
-    /// What all chunks hold.
+    /// The content of all chunks.
     private(set) var data: [UInt8] = []
     /// The trailers that may go further, `name:value`, as they are written.
     private(set) var trailers: [UInt8] = []
     private(set) var trailerCount = 0
-    /// Where in the sentence it ends.
+    /// Its end in the sentence.
     private(set) var end = 0
     /// True if it breaks a rule.
     private(set) var isBroken = false

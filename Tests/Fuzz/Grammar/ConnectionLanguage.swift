@@ -13,7 +13,7 @@ struct ConnectionLanguage: Language {
     private var chunks = ChunkedText()
     private var parser = RequestHeadParser()
     private var reading = BodyReading()
-    /// Where each head and each message ends.
+    /// The ends of each head and each message.
     private var messages: [(start: Int, head: Int, end: Int, body: BodyFraming)] = []
 
     mutating func write() {

@@ -7,7 +7,7 @@ import Glibc
 struct Growth: Sendable {
     /// The name of the reader's grammar.
     let name: String
-    /// How long the shorter of two texts is.
+    /// The length of the shorter of two texts.
     var small = 2_000
     /// Nanoseconds for a byte that no text may exceed in a release build, on a machine of today.
     let most: Int

@@ -3,7 +3,7 @@
 
 /// What may be said to one reader: sentences whose meaning is known, as they are made and not found.
 protocol Language: SendableMetatype {
-    /// What it is called on the command line.
+    /// Its name on the command line.
     static var name: String { get }
     /// The fuzz target that reads its sentences, too, whatever they mean.
     static var target: String { get }

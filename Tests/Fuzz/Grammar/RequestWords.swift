@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// What requests are made of.
+/// The parts of requests.
 enum RequestWords {
     static let methods: [StaticString] = [
         "GET", "GET", "GET", "HEAD", "POST", "POST", "PUT", "DELETE", "PATCH", "TRACE", "get", "M-SEARCH",

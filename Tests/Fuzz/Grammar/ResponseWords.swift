@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// What responses are made of.
+/// The parts of responses.
 enum ResponseWords {
     static let reasons: [StaticString] = ["OK", "", "Not Found", "\u{E9}t\u{E9}", "a\tb", "HTTP/1.1 200 OK", "  "]
     static let others: [(name: StaticString, isHopByHop: Bool)] = [

@@ -89,7 +89,7 @@ final class NodesOfTests: Sendable {
     /// Ends them; what waits is left.
     func end() {
         for node in nodes {
-            // What a test has it do may hold the node.
+            // The work that a test gives it may hold the node.
             node.onLookup.value = {}
             node.sharing.end()
         }

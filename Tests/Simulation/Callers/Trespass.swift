@@ -7,7 +7,7 @@ struct Trespass {
     let request: String
     let statuses: Set<Int>
     let method: String
-    /// Where the rule holds.
+    /// The runs in which the rule holds.
     let scope: Scope
     /// True if nothing that follows on its connection may be read as a request.
     let endsConnection: Bool
@@ -19,7 +19,7 @@ struct Trespass {
         case tcp
         /// Over a Unix socket: where the kernel names the caller.
         case unix
-        /// Where a path below is routed elsewhere.
+        /// The runs in which a path below is routed elsewhere.
         case routes
         /// The runs in which a challenge stands before a part of the addresses.
         case places

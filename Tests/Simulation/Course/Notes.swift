@@ -6,7 +6,7 @@ import Logging
 
 @testable import ChallengeClient
 
-/// What the daemon tells of its logins: no secret may be in it.
+/// Notes of the daemon about its logins: no secret may be in them.
 struct LoginNotes: LoginObserver, @unchecked Sendable {
     private unowned let simulation: Simulation
     private let node: Int

@@ -3,7 +3,7 @@
 
 import ChallengeHandling
 
-/// What callers may be told, and when: the judge of rules 7 and 9, and of the local replies.
+/// The judge of rules 7 and 9, and of the local replies: what callers may be told, and when.
 struct Rules {
     private unowned let simulation: Simulation
     /// True once everything has to be answered.
@@ -236,7 +236,7 @@ struct Rules {
     private func mayBeLatched(_ order: Order) -> Bool {
         let account = order.server.protection.account
         let name = order.server.protection.challengeName
-        // Who joins a login that has met a latch is told so, even if that is open by now.
+        // A request that joins a login which has met a latch is told so, even if that is open by now.
         let latched = simulation.logins.beginOfLatched(name, since: order.began) ?? order.began
         let began = min(order.began, simulation.logins.lastBegin(of: name), latched)
         // A latch that closes while the disk is busy is noted later.
@@ -320,7 +320,7 @@ struct Rules {
         if trespass.endsConnection, answer.code == "bad-request", answer.value("connection")?.lowercased() != "close" {
             simulation.violated("\(trespass.name): the connection stays open")
         }
-        // What is wrong in a body is met behind the login.
+        // A fault in a body is met behind the login.
         if trespass.method == "POST", let code = answer.code, code != "bad-request" {
             return
         }

@@ -3,7 +3,7 @@
 
 import Settings
 
-/// What a simulation consists of at its beginning: its servers, and the configuration of the daemon.
+/// The beginning of a simulation: its servers, and the configuration of the daemon.
 struct Setting {
     let isUnix: Bool
     /// The number of nodes that share sessions.

@@ -235,7 +235,7 @@ final class Simulation: @unchecked Sendable {
             && processes.allSatisfy { $0.isQuiet && !$0.isDraining }
     }
 
-    /// When nothing goes wrong any more, what can be answered is.
+    /// Judges the calm: nothing goes wrong any more, so all that can be answered is.
     private func checkCalm() {
         for server in servers where server.protection.account.isRight {
             (server.protection as? CheckProtection)?.giveAttemptsBack()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// What happens to a simulation besides its requests.
+/// The events of a simulation besides its requests.
 struct Weather {
     /// Connections break, servers fail, answer late or not at all.
     var hasFaults = false

@@ -33,7 +33,7 @@ final class Link {
     private var attempts: [(end: Int, attempt: Attempt)] = []
     private var delivered = 0
     private var written = 0
-    /// What the protection has said to the head of the present request.
+    /// The protection's word on the head of the present request.
     private var examined: Examination?
     /// The number of bytes that were written before the server ended the connection at rest.
     private var restEnd: Int?

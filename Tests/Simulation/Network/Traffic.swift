@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// What a process has on its way to servers: it ends with the process.
+/// The requests of a process on their way to servers: they end with the process.
 final class Traffic: @unchecked Sendable {
     private var links: [ObjectIdentifier: Link] = [:]
     private var sideRequests: [ObjectIdentifier: SimulatedSideRequest] = [:]

@@ -3,7 +3,7 @@
 
 /// An account at a server, and what the daemon does with it: the judge of rules 1, 3 and 6.
 final class Account {
-    /// What is known of a value that the daemon has sent.
+    /// The knowledge of a value that the daemon has sent.
     private struct Record {
         var attempts = 0
         /// Rejections that the daemon has, since the last acceptance.

@@ -188,7 +188,7 @@ final class ApplicationForm: Protection {
             var answer = page(for: request, status: 200, address: request.target.components(after: "next=") ?? "/base/")
             guard request.isSide, request.target.hasSuffix("?error=1") else { return answer }
             defer { refused = nil }
-            // What shows a success must not come with a failure.
+            // A failure must not come with the sign of a success.
             if traits.hasSuccess { answer.fields.removeAll { $0.value.hasPrefix("\(Self.cookie)=") } }
             return answer.judging(refused)
         }

@@ -15,7 +15,7 @@ struct CarriedSessions {
     /// The orders whose last request carried nothing of a login.
     private var empty: Set<Int> = []
 
-    /// How old the sessions are.
+    /// The ages of the sessions.
     var ages: SessionAges
 
     init(_ simulation: Simulation) {

@@ -33,7 +33,7 @@ final class DigestProtection: Protection {
 
     func fields(of value: String) -> [String: String] { ["username": "ann", "password": value] }
 
-    /// What a request proves.
+    /// The proof in a request.
     private enum Proof {
         case nothing
         /// The nonce is old, or its count was used: the password was not looked at.

@@ -4,7 +4,7 @@
 import ChallengeHandling
 import Secrets
 
-/// What a protection says to a request.
+/// The word of a protection on a request.
 enum Examination {
     /// It demands a login, or refuses one.
     case demand(ServerAnswer)
@@ -12,7 +12,7 @@ enum Examination {
     case pass(Attempt?)
 }
 
-/// What stands before the resources of a server: a scheme, a form, tokens, a security check.
+/// The guard of a server's resources: a scheme, a form, tokens, a security check.
 protocol Protection: AnyObject {
     /// The account that it knows.
     var account: Account { get }

@@ -3,7 +3,7 @@
 
 /// A strict reader of the requests that the proxy sends upstream. It shares no code with the program.
 struct RequestReader {
-    /// What a server learns from a connection.
+    /// The news of a connection for a server.
     enum Event {
         /// A head whose body waits for 100 (RFC 9110 §10.1.1).
         case head(ServerRequest)
