@@ -91,7 +91,9 @@ def redirect(location, *fields, status=302):
 
 
 def log(*words):
-    print(*words, flush=True)
+    """Prints a line, in one write: a line of several would be mixed with those of other threads."""
+    sys.stdout.write(" ".join(map(str, words)) + "\n")
+    sys.stdout.flush()
 
 
 def check(name, password):
