@@ -250,8 +250,7 @@ extension Exchange: TransferOwner {
             client.expectations.record(isHonored: false, at: runtime.loop.now)
             return .expectationRefused
         case .connectionUnchallenged: return .unbound
-        case .sessionEnded:
-            return .broken(ExchangeError(stream.failure(.gotNothing), upstream: client.plan), resend: .always)
+        case .sessionEnded: return .withdrawn(.outrun)
         case .idleTimeout:
             return .broken(ExchangeError(stream.failure(.gotNothing), upstream: client.plan), resend: .always)
         case nil: break

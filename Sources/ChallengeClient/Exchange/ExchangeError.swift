@@ -65,6 +65,14 @@ package struct ExchangeError: Error, Sendable, Equatable {
         .overloaded,
         detail: "Too many requests wait for a login. Try again shortly; `limits.waiters` sets their number.")
 
+    /// Each session of the request ended while a connection for it was made.
+    static let outrun = ExchangeError(
+        .overloaded,
+        detail: """
+            Other requests replaced the session of this one each time before it could be sent, so nothing of it was \
+            sent. Send it again; if that recurs, send fewer requests at once.
+            """)
+
     /// The part of the body on disk cannot be read back.
     static let bodyLost = ExchangeError(
         .bodyNotReplayable,

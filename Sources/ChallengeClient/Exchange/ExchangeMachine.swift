@@ -15,6 +15,8 @@ package struct ExchangeMachine: ~Copyable {
     package static let maxConflicts = 7
     /// The limit of resends after a connection ended: several idle ones may have ended.
     package static let maxResends = 4
+    /// The limit of withdrawals: other requests' sessions replace one's own while each new connection is made.
+    package static let maxWithdrawals = 64
     /// The limit of sessions established for one exchange because other requests used them up.
     package static let maxSpentSessions = 4
 
@@ -23,8 +25,8 @@ package struct ExchangeMachine: ~Copyable {
     /// The number of answers to challenges that this exchange has requested.
     package private(set) var rounds = 0
     private var conflicts = 0
-    /// The number of resends because the connection had ended.
-    private var resends = 0
+    /// The numbers of resends because the connection had ended, and because a session had before anything was sent.
+    private var (resends, withdrawals) = (0, 0)
     private var tried = TriedSessions()
     /// True if the request is about to ask for 100, or waits (RFC 9110 §10.1.1).
     private var isExpecting = false
@@ -292,17 +294,15 @@ package struct ExchangeMachine: ~Copyable {
         switch end {
         case .complete: return answerComplete()
         case .broken(let error, let resend):
-            let canResend =
-                switch resend {
-                case .always: canReplay
-                // The server may have counted it as an attempt.
-                case .ifIdempotent where !tried.isEmpty: false
-                case .ifIdempotent: isIdempotent && canReplay
-                case .never: false
-                }
+            // The server may have counted it as an attempt.
+            let canResend = canReplay && resend.allows(isIdempotent: isIdempotent && tried.isEmpty)
             guard case .sending = state, canResend, resends < Self.maxResends else { return endFailed(error) }
             resends += 1
             return .send
+        case .withdrawn(let error):
+            guard withdrawals < Self.maxWithdrawals else { return endFailed(error) }
+            withdrawals += 1
+            return sendOtherwise(canReplay: canReplay)
         case .lost(let error): return endFailed(error)
         case .expectationRefused:
             expectsContinue = false

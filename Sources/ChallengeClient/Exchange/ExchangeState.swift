@@ -84,6 +84,8 @@ extension ExchangeMachine {
         case lost(ExchangeError)
         /// The connection was to be authenticated first, and the upstream sent no challenge there.
         case unbound
+        /// A session of the request ended while the connection was made. Nothing was sent; the error is for the last try.
+        case withdrawn(ExchangeError)
     }
 
     /// The next step towards a transfer.

@@ -27,6 +27,9 @@ package struct FailureMeaning: Equatable {
         /// Idempotent requests only: the upstream may have processed it (RFC 9110 §9.2.2).
         case ifIdempotent
         case never
+
+        /// Returns true if a request may be sent again. `isIdempotent`: processing it twice does no harm.
+        func allows(isIdempotent: Bool) -> Bool { self == .always || self == .ifIdempotent && isIdempotent }
     }
 
     /// The kind.

@@ -169,6 +169,10 @@ struct HTTP1ClientMachine: ~Copyable {
             return .keep
         case .running(let request):
             state = .over(wasIgnored: request.isReused && !request.hasHeard)
+        case .connecting where isKept:
+            // The connection is there, and the request is not sent on it.
+            state = .ended
+            return .keep
         case .connecting:
             state = .over(wasIgnored: false)
         case .unconnected, .ended, .idle, .switched, .over:

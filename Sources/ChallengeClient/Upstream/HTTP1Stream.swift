@@ -160,7 +160,7 @@ final class HTTP1Stream: UpstreamStream, IdleStream, TransferDelegate, Readiness
             finish(error)
         } else if connection?.take() == true {
             // What was rejected meanwhile is not sent (CONTRIBUTING, rule 3).
-            if transfer.meetsEndedSession() { finish(.abortedByCallback) }
+            if transfer.meetsEndedSession() { withdraw() }
             if machine.connected() == .send { sendHead() }
             watch()
         } else {
@@ -203,6 +203,14 @@ final class HTTP1Stream: UpstreamStream, IdleStream, TransferDelegate, Readiness
             error == nil && transfer.allowsAnotherRequest && output.isEmpty && input.isEmpty && !transfer.isUpgrade
         if machine.end(isKept: isKept) == .close { connection?.watch(for: [], handler: self) }
         transfer.end(error, isUnannounced: easy.endedUnannounced)
+    }
+
+    /// Ends a request of which nothing was sent. The connection is kept, so that the next try need not wait for one,
+    /// during which its sessions could end again.
+    private func withdraw() {
+        output.erase()
+        _ = machine.end(isKept: !transfer.isUpgrade)
+        transfer.end(.abortedByCallback, isUnannounced: false)
     }
 
     // MARK: Sending

@@ -45,6 +45,16 @@ struct ExchangeMachineTests {
         expect(machine.ended(.broken(lost, resend: .always)), .fail(lost))
     }
 
+    @Test("a request is sent in the end, however often its sessions end before that, unless it never comes to it")
+    func withdrawn() {
+        var machine = Machine()
+        _ = machine.start(missing: nil)
+        for _ in 0..<Machine.maxWithdrawals { expect(machine.ended(.withdrawn(.outrun)), .send) }
+        // Those do not count as connections that ended.
+        for _ in 0..<Machine.maxResends { expect(machine.ended(.broken(lost, resend: .always)), .send) }
+        expect(machine.ended(.withdrawn(.outrun)), .fail(.outrun))
+    }
+
     @Test("a request goes again after a lost connection only where that does no harm and its body is held")
     func resends() {
         let cases: [(FailureMeaning.Resend, canReplay: Bool, isIdempotent: Bool, Bool)] = [

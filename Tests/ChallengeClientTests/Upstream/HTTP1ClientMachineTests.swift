@@ -134,6 +134,18 @@ struct HTTP1ClientMachineTests {
         }
     }
 
+    @Test("a new connection takes the next request where its first one is not sent, unless it was for that one alone")
+    func withdrawn() throws {
+        for isKept in [true, false] {
+            let client = try Self.client(at: .connecting)
+            client.change { #expect($0.end(isKept: isKept) == (isKept ? .keep : .close)) }
+            client.change { #expect($0.connected() == .nothing) }
+            client.change { #expect($0.becomeIdle() == isKept) }
+            client.change { if isKept { #expect($0.begin(.none, awaitsContinue: false) == .send) } }
+            #expect(client.machine.wasIgnored == false)
+        }
+    }
+
     @Test("bytes on a connection between two requests close it")
     func readiness() throws {
         for stage in Stage.allCases {

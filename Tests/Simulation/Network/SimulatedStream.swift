@@ -112,7 +112,10 @@ final class SimulatedStream: UpstreamStream, IdleStream, LinkClient {
     func linkOpened(_ isEstablished: Bool) {
         guard machine.isConnecting else { return }
         if isEstablished {
-            if transfer.meetsEndedSession() { finish(.abortedByCallback) }
+            if transfer.meetsEndedSession() {
+                _ = machine.end(isKept: !transfer.isUpgrade)
+                transfer.end(.abortedByCallback, isUnannounced: false)
+            }
             if machine.connected() == .send { sendHead() }
         } else {
             finish(.couldNotConnect)
