@@ -48,8 +48,13 @@ package struct SessionStoreModel: Sendable {
     /// Most latches; beyond it, the earliest is removed.
     package static let mostLatches = 1024
 
+    /// The longest wait for another session of the account.
+    package static let turnWait = Duration.milliseconds(500)
+
     /// All sessions by name.
     package private(set) var entries: [String: Entry] = [:]
+    /// The one lease among the sessions of an account, by account.
+    private var turns: [String: (token: LeaseToken, until: Int64)] = [:]
     /// The latches by digest.
     package private(set) var latches: [String: SharedLatch] = [:]
     /// Number of changes of latches and used codes, counted from the clock; 0 before the first.
@@ -112,12 +117,14 @@ package struct SessionStoreModel: Sendable {
     {
         switch request {
         case .acquire(let after, let token, let life):
-            return entry.later(than: after, now) ?? acquire(after, token, life, &entry, now)
+            return entry.later(than: after, now) ?? acquire(after, token, life, &entry, name, now)
         case .extend(let token, let generation, let life):
             guard entry.isLeased(token, generation) else { return .stale }
             entry.lease?.until = now + life.milliseconds
+            if turn(of: name, now).map({ $0.token == token }) ?? true { take(name, token, life, now) }
             return .done(generation: generation)
         case .publish(let token, let generation, let session, let life):
+            yield(name, token)
             guard entry.isLeased(token, generation) || entry.fence == nil else {
                 return entry.hasEnded(token, generation) ? .done(generation: generation) : .stale
             }
@@ -126,6 +133,7 @@ package struct SessionStoreModel: Sendable {
             store(session, generation, life, &entry, name, now)
             return .done(generation: generation)
         case .fail(let token, let generation, let failure, let pause, let longest, let latches):
+            yield(name, token)
             if entry.hasEnded(token, generation) { return .done(generation: generation) }
             // The rejection is real, whoever has the lease by now.
             close(latches, now: now)
@@ -138,6 +146,7 @@ package struct SessionStoreModel: Sendable {
         case .offer(let after, let session, let life):
             if let later = entry.later(than: after, now) { return later }
             let generation = entry.next(after: after, now)
+            if let lease = entry.lease { yield(name, lease.token) }
             store(session, generation, life, &entry, name, now)
             return .done(generation: generation)
         case .fetch(let after):
@@ -152,18 +161,36 @@ package struct SessionStoreModel: Sendable {
         }
     }
 
-    private func acquire(
-        _ after: UInt64, _ token: LeaseToken, _ life: Duration, _ entry: inout Entry, _ now: Int64
+    private func turn(of name: String, _ now: Int64) -> (token: LeaseToken, until: Int64)? {
+        turns[StoreName.account(of: name)].flatMap { $0.until > now ? $0 : nil }
+    }
+
+    private mutating func take(_ name: String, _ token: LeaseToken, _ life: Duration, _ now: Int64) {
+        turns[StoreName.account(of: name)] = life > .zero ? (token, now + life.milliseconds) : nil
+    }
+
+    private mutating func yield(_ name: String, _ token: LeaseToken) {
+        let account = StoreName.account(of: name)
+        if turns[account]?.token == token { turns[account] = nil }
+    }
+
+    private mutating func acquire(
+        _ after: UInt64, _ token: LeaseToken, _ life: Duration, _ entry: inout Entry, _ name: String, _ now: Int64
     ) -> StoreReply {
         if let lease = entry.lease, lease.token == token {
             entry.lease?.until = now + life.milliseconds
+            take(name, token, life, now)
             return .granted(generation: lease.generation, latches: latchCount)
         }
         if let failure = entry.failure, failure.until > now {
             return .failed(failure.bytes, for: .milliseconds(failure.until - now))
         }
         if let lease = entry.lease, lease.until > now { return .wait(.milliseconds(lease.until - now)) }
+        if let turn = turn(of: name, now), turn.token != token {
+            return .wait(min(.milliseconds(turn.until - now), Self.turnWait))
+        }
         let generation = entry.next(after: after, now)
+        take(name, token, life, now)
         entry.lease = Lease(token: token, generation: generation, until: now + life.milliseconds)
         return .granted(generation: generation, latches: latchCount)
     }

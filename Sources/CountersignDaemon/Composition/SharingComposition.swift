@@ -96,9 +96,12 @@ extension SharingPlan {
             keys: logins.filter { $0.refusal == nil }.map(\.key),
             name: { key in
                 guard !unshared.contains(key.challenge), let fingerprint = fingerprints[key] else { return nil }
-                let text = "countersign session 1\0\(key.origin)\0\(key.challenge)\0\(key.credential)\0\(key.scope)\0"
-                let digest = CryptoDigests().digest(.sha256, of: Array(text.utf8) + fingerprint)
-                return SharedName(text: Base64.encode(digest, .url), configuration: fingerprint)
+                func digest(_ text: String) -> String {
+                    Base64.encode(CryptoDigests().digest(.sha256, of: Array(text.utf8) + fingerprint), .url)
+                }
+                let account = digest("countersign account 1\0\(key.origin)\0\(key.challenge)\0\(key.credential)\0")
+                let name = StoreName.of(account: account, scope: digest("countersign scope 1\0\(key.scope)\0"))
+                return SharedName(text: name, configuration: fingerprint)
             })
     }
 }

@@ -15,7 +15,7 @@ struct RedisCall {
     private init(_ plan: RedisStorePlan, name: String, _ operation: StaticString, _ rest: [Command.Argument]) {
         let keys = [
             plan.name("state", name), plan.name("session", name), plan.name("latches"), plan.name("latch-order"),
-            plan.name("latch-count"), plan.name("used-codes"),
+            plan.name("latch-count"), plan.name("used-codes"), plan.name("turn", StoreName.account(of: name)),
         ]
         let channels = [plan.eventChannel(of: name), plan.attemptChannel]
         tail =

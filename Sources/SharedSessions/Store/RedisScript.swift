@@ -9,7 +9,8 @@ internal import Redis
 /// lease, which stays until another one is granted, since an expired one only *may* be replaced; `ended` and `last`, token and
 /// generation of the lease that ended last, so that a lost reply can be repeated; `failure`, `paused` (until when) and `failures`
 /// (consecutive ones). It is kept for 400 days after its last change, longer than any session. The second is the session, which
-/// expires with its lifetime. A missing count, at first or after a loss of data, begins with the store's clock, so that no
+/// expires with its lifetime. Sessions of one account have a third in common, the *turn*: the token of the one lease among them,
+/// which expires with it, so that a credential is not sent for two scopes at once. A missing count, at first or after a loss of data, begins with the store's clock, so that no
 /// generation is given out twice.
 ///
 /// The latches are a hash by digest, an order by when they closed, and the count of changes, which is kept for ever and begins with the
@@ -21,13 +22,16 @@ enum RedisScript {
     /// Most latches, and most seeds of used codes; beyond it, the earliest is removed.
     static let mostLatches = 1024
 
-    /// Number of keys: two of the session, three of the latches, one of the codes.
-    static let keyCount = 6
+    /// Longest time after which a node asks again while another session of the account is leased, in ms: no event tells of its end.
+    static let turnWait = 500
+
+    /// Number of keys: two of the session, three of the latches, one of the codes, one of the account.
+    static let keyCount = 7
 
     /// Digest by which the session store knows the script.
     static let digest = ScriptDigest.of(text)
 
-    /// Text of the script. `KEYS`: state, session, latches, their order, count of changes, used codes. `ARGV`: operation, the session's
+    /// Text of the script. `KEYS`: state, session, latches, their order, count of changes, used codes, turn. `ARGV`: operation, the session's
     /// channel, the channel of latches and codes, and the arguments of the request.
     static let text = common + attempts + sessions
 
@@ -133,6 +137,10 @@ enum RedisScript {
         local function following(n) return math.max(s.fence and tonumber(s.fence) or now, n) + 1 end
         local function isLeased(token, n) return s.token == token and tonumber(s.leased) == n end
         local function hasEnded(token, n) return s.ended == token and tonumber(s.last) == n end
+        local function take(token, life)
+          if life > 0 then redis.call('SET', KEYS[7], token, 'PX', digits(life)) else redis.call('DEL', KEYS[7]) end
+        end
+        local function yield(token) if redis.call('GET', KEYS[7]) == token then redis.call('DEL', KEYS[7]) end end
         local function later(n) return generation and generation > n and {'session', generation, held[3]} end
 
         if op == 'acquire' then
@@ -141,20 +149,27 @@ enum RedisScript {
           if found then return found end
           if s.token == token then
             put('until', digits(now + life))
+            take(token, life)
             return {'granted', tonumber(s.leased), count()}
           end
           if s.paused and tonumber(s.paused) > now then return {'failed', s.failure, tonumber(s.paused) - now} end
           if s.token and tonumber(s['until']) > now then return {'wait', tonumber(s['until']) - now} end
+          local turn = redis.call('GET', KEYS[7])
+          if turn and turn ~= token then return {'wait', math.min(redis.call('PTTL', KEYS[7]), \(turnWait))} end
           local n = following(after)
+          take(token, life)
           put('fence', digits(n), 'token', token, 'leased', digits(n), 'until', digits(now + life))
           return {'granted', n, count()}
         elseif op == 'extend' then
           local token, n, life = a, tonumber(b), tonumber(c)
           if not isLeased(token, n) then return {'stale'} end
           put('until', digits(now + life))
+          local turn = redis.call('GET', KEYS[7])
+          if not turn or turn == token then take(token, life) end
           return {'done', n}
         elseif op == 'publish' then
           local token, n, bytes, life = a, tonumber(b), c, tonumber(d)
+          yield(token)
           if isLeased(token, n) or not s.fence then
             hold(n, bytes, life)
             drop('token', 'leased', 'until', 'failure', 'paused', 'failures')
@@ -165,6 +180,7 @@ enum RedisScript {
           return hasEnded(token, n) and {'done', n} or {'stale'}
         elseif op == 'fail' then
           local token, n, failure, pause, longest = a, tonumber(b), c, tonumber(d), tonumber(e)
+          yield(token)
           if hasEnded(token, n) then return {'done', n} end
           close(9)
           if not isLeased(token, n) then return {'stale'} end
@@ -183,6 +199,7 @@ enum RedisScript {
           if found then return found end
           local n = following(after)
           hold(n, bytes, life)
+          if s.token then yield(s.token) end
           drop('token', 'leased', 'until', 'failure', 'paused', 'failures')
           put('fence', digits(n))
           publish(ARGV[2], n)

@@ -3,9 +3,20 @@
 
 package import ChallengeHandling
 
+/// Names of sessions at the session store, `ACCOUNT.SCOPE`, equal on all nodes that configure the login alike.
+package enum StoreName {
+    /// Returns the name of the session of an account with one scope. Neither part has a full stop.
+    package static func of(account: String, scope: String) -> String { "\(account).\(scope)" }
+
+    /// Returns the account of `name`: what is before the first full stop.
+    ///
+    /// Sessions with the same account are won by one credential at one server, so one of them is leased at a time.
+    package static func account(of name: String) -> String { String(name.prefix { $0 != "." }) }
+}
+
 /// The port to the session store. All calls and callbacks are on one loop's thread; nothing blocks.
 ///
-/// The session store knows a session by a name that is equal on all nodes that configure its login alike.
+/// The session store knows a session by its `StoreName`.
 package protocol SessionStore: AnyObject {
     /// True if the session store answers, as far as is known.
     var isReachable: Bool { get }

@@ -76,7 +76,9 @@ final class NodesOfTests: Sendable {
         }
         isListed.wait()
         sharing.serve(
-            SharingPlan(keys: [key]) { .init(text: "\($0.challenge) \($0.scope)", configuration: [1, 2, 3]) })
+            SharingPlan(keys: [key]) {
+                .init(text: StoreName.of(account: $0.challenge, scope: $0.scope), configuration: [1, 2, 3])
+            })
         sharing.begin(services) { runtime in
             isOpen?.wait()
             return MemorySessionStore(sessionStore, loop: runtime.loop)

@@ -196,11 +196,30 @@ struct SessionSharingTests {
         }
     }
 
-    /// The session that a node wins by its client, or why it does not; the server rejects 9999.
-    private func logIn(at node: NodesOfTests.Node) async -> (token: String?, failure: LoginFailure.Code?) {
+    @Test("a wrong value that two nodes need for two scopes at once is sent by one of them")
+    func scopes() async throws {
+        try await withNodes(["9999", "9999"]) { nodes in
+            let sent = Mutable(0)
+            let server: @Sendable () async -> Void = {
+                sent.value += 1
+                await nodes.sessionStore.isWanted(by: 2)
+            }
+            async let read = logIn(at: nodes.nodes[0], scope: "read", server)
+            async let write = logIn(at: nodes.nodes[1], scope: "write", server)
+            #expect(await Set([read.failure, write.failure]) == [.rejected, .latched])
+            #expect(sent.value == 1)
+        }
+    }
+
+    /// The session that a node wins by its client, or why it does not; the server rejects 9999, after `server`.
+    private func logIn(
+        at node: NodesOfTests.Node, scope: String = "", _ server: @escaping @Sendable () async -> Void = {}
+    ) async -> (token: String?, failure: LoginFailure.Code?) {
         let login = Authenticator(
             name: "bank-pin", trigger: .ahead, isAhead: true, key: key, credentials: ["pin"],
-            makeLogin: { _ in PINLogin(key: LatchKey(origin: key.origin, challenge: "bank-pin", credential: "pin")) })
+            makeLogin: { _ in
+                PINLogin(key: LatchKey(origin: key.origin, challenge: "bank-pin", credential: "pin"), server: server)
+            })
         let plan = UpstreamPlan(
             name: "bank", base: WebURL(origin: key.origin, path: "/"), connections: ConnectionSettings(),
             logins: Authenticators())
@@ -208,7 +227,7 @@ struct SessionSharingTests {
         let (loop, runtime) = (node.thread.loop, node.runtime)
         loop.execute {
             runtime?.value.logins.request(
-                RouteSessions.Slot(login: login, scope: .empty), rejected: nil, at: plan, challenge: nil,
+                RouteSessions.Slot(login: login, scope: Scope(text: scope)), rejected: nil, at: plan, challenge: nil,
                 cause: LoginCause(.command)
             ) { oneShot.finish($0) }
         }
@@ -254,9 +273,11 @@ struct SessionSharingTests {
 /// Looks the PIN up, which a server rejects if it is 9999.
 private struct PINLogin: SessionLogin {
     let key: LatchKey
+    let server: @Sendable () async -> Void
 
     func logIn(_ conversation: Conversation) async throws(LoginFailure) -> Session {
         let use = try await CredentialUse.lookUp(key, in: conversation)
+        await server()
         if use.credential["pin"] == Secret("9999") {
             throw await use.reject(.rejected, serverWait: nil, in: conversation)
         }

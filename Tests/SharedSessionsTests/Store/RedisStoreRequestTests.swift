@@ -35,6 +35,35 @@ struct RedisStoreRequestTests {
         #expect(await rig.granted(ann, for: "other") != nil)
     }
 
+    @Test("a store leases one session of an account at a time, and the next as soon as that login ends")
+    func turns() async throws {
+        let server = try await RedisServer()
+        let rig = try await RedisStoreRig(server)
+        for end in ["published", "failed", "run out", "offered"] {
+            let first = try #require(await rig.granted(ann, for: "\(end).read"))
+            #expect(await rig.granted(bob, for: "other.\(end)") != nil)
+            let second = StoreRequest.acquire(after: 0, token: bob, lifetime: .seconds(60))
+            let wait = StoreReply.wait(.milliseconds(RedisScript.turnWait))
+            #expect(await rig.ask(second, for: "\(end).write") == wait, "\(end)")
+            // Extended it lasts, and its holder may ask again.
+            let longer = StoreRequest.extend(token: ann, generation: first, lifetime: .seconds(60))
+            #expect(await rig.ask(longer, for: "\(end).read") == .done(generation: first))
+            #expect(await rig.granted(ann, for: "\(end).read") == first)
+            #expect(await rig.ask(second, for: "\(end).write") == wait, "\(end)")
+            let request: StoreRequest =
+                switch end {
+                case "published": publish(ann, first, [1])
+                case "failed":
+                    .fail(
+                        token: ann, generation: first, failure: [1], pause: .zero, longestPause: .zero, latches: [])
+                case "offered": .offer(after: first, session: [1], lifetime: .seconds(60))
+                default: .extend(token: ann, generation: first, lifetime: .zero)
+                }
+            #expect(await rig.ask(request, for: "\(end).read") != .stale)
+            #expect(await rig.granted(bob, for: "\(end).write") != nil, "\(end)")
+        }
+    }
+
     @Test("a published session is there for all until it ends, and no lease is granted meanwhile")
     func publishes() async throws {
         let server = try await RedisServer()
