@@ -333,7 +333,8 @@ extension SharedAttemptGate {
     /// Calls `whenStored` when the change is on disk, or could not be stored.
     @discardableResult
     package func unlatch(_ challenge: String?, whenStored: @escaping @Sendable () -> Void = {}) -> Int {
-        let (opened, ticket) = applyAndQueue { $0.unlatch(challenge) }
+        let now = now()
+        let (opened, ticket) = applyAndQueue { $0.unlatch(challenge, now: now) }
         self.whenStored(ticket, whenStored)
         return opened
     }

@@ -181,10 +181,12 @@ extension AttemptGate {
 
     /// Opens all latches of a challenge, or of all for nil, and ends the pauses after its failures.
     ///
-    /// Returns the number of latches, and the change to store.
-    package mutating func unlatch(_ challenge: String?) -> (opened: Int, change: AttemptChange) {
+    /// `now` is in ms since 1970. Returns the number of latches, and the change to store.
+    package mutating func unlatch(_ challenge: String?, now: Int64) -> (opened: Int, change: AttemptChange) {
         let before = record.latches.entries.count
-        let change = AttemptChange.unlatch(challenge: challenge)
+        // The clock may have been set back since a latch closed.
+        let change = AttemptChange.unlatch(
+            challenge: challenge, until: max(now, record.latches.entries.last?.latch.closedAt ?? now))
         record.apply(change)
         answers.unlatch(challenge)
         sessions.forgetFailures(of: challenge)

@@ -41,9 +41,12 @@ package struct AttemptQueue: Sendable {
 
     /// Adds a change to the next write.
     package mutating func enqueue(_ change: AttemptChange) -> Ticket {
-        var isUnlatching: Bool { if case .unlatch = change { true } else { false } }
-        // One per challenge suffices, because the last one also opens all latches closed before it.
-        if isUnlatching { queued.removeAll { $0 == change } }
+        var isUnlatching = false
+        if case .unlatch(let challenge, _) = change {
+            isUnlatching = true
+            // One per challenge suffices, because the last one also opens all latches closed before it.
+            queued.removeAll { if case .unlatch(challenge, _) = $0 { true } else { false } }
+        }
         if queued.count < Self.limit || isUnlatching { queued.append(change) }
         return enqueueRead()
     }

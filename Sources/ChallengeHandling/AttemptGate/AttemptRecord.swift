@@ -23,7 +23,7 @@ public struct AttemptRecord: Sendable, Equatable {
         case .close(let key, let digest, let latch):
             latches.close(key, digest: digest, latch)
             acceptances.remove(key, digest: digest)
-        case .unlatch(let challenge): _ = latches.unlatch(challenge: challenge)
+        case .unlatch(let challenge, let end): _ = latches.unlatch(challenge: challenge, until: end)
         case .use(let seed, let end, let now):
             codes.removeDistant(now: now)
             codes.use(seed, stepEnding: end)
@@ -47,7 +47,10 @@ public enum AttemptChange: Sendable, Equatable {
     /// A latch closes for a value, which no longer counts as accepted.
     case close(LatchKey, digest: [UInt8], Latch)
     /// All latches of a challenge open, including those of earlier values; `nil` means every challenge.
-    case unlatch(challenge: String?)
+    ///
+    /// Those that closed after `until` (ms since 1970) stay closed: the change may be written long after it was made, and another
+    /// process may have closed them meanwhile.
+    case unlatch(challenge: String?, until: Int64)
     /// The step of a one-time password that ends at `end` is used at `now`, both in ms since 1970.
     case use(seed: String, end: Int64, now: Int64)
     /// A value no longer counts as accepted.

@@ -45,10 +45,10 @@ public struct LatchTable: Sendable, Equatable {
         insert(Entry(key: key, digest: digest, latch: latch))
     }
 
-    /// Opens all latches of a challenge, or of all for nil, and returns their number.
-    public mutating func unlatch(challenge: String?) -> Int {
+    /// Opens all latches of a challenge, or of all for nil, that closed by `end` (ms since 1970), and returns their number.
+    public mutating func unlatch(challenge: String?, until end: Int64) -> Int {
         let before = entries.count
-        entries.removeAll { challenge == nil || $0.key.challenge == challenge }
+        entries.removeAll { (challenge == nil || $0.key.challenge == challenge) && $0.latch.closedAt <= end }
         return before - entries.count
     }
 

@@ -152,6 +152,19 @@ struct AttemptWriteTests {
         #expect(store.begun.map(\.count) == [1, 1])
     }
 
+    @Test("an unlatching that is written late leaves a latch closed that another process has closed since")
+    func openedLate() {
+        gate.unlatch("a")
+        store.end(isWritten: false)
+        for end in [999, 1_001] as [Int64] {
+            store.change(.close(use("a").key, digest: [UInt8(end % 256)], Latch(reason: .rejected, closedAt: end)))
+        }
+        gate.retryWrites()
+        store.end()
+        settle()
+        #expect(store.disk.latches.entries.map(\.latch.closedAt) == [1_001] && !gate.hasUnwritten)
+    }
+
     @Test("a latch that an operator has opened while its write failed is not closed on disk by the next write")
     func openedUnwritten() {
         reject("a")

@@ -72,9 +72,11 @@ struct AttemptQueueTests {
         var queue = AttemptQueue()
         for end in 0..<Int64(AttemptQueue.limit) { _ = queue.enqueue(use(end)) }
         add(use(-1), "beyond", to: &queue)
-        for _ in 0..<3 { add(.unlatch(challenge: "bank"), "unlatched", to: &queue) }
+        for end in 1...3 as ClosedRange<Int64> {
+            add(.unlatch(challenge: "bank", until: end), "unlatched", to: &queue)
+        }
         let changes = queue.begin()
-        #expect(changes?.count == AttemptQueue.limit + 1 && changes?.last == .unlatch(challenge: "bank"))
+        #expect(changes?.count == AttemptQueue.limit + 1 && changes?.last == .unlatch(challenge: "bank", until: 3))
         end(&queue)
         #expect(told.all == ["beyond", "unlatched", "unlatched", "unlatched"])
     }

@@ -55,9 +55,19 @@ struct LatchTableTests {
         table.close(key(), digest: [2], latch(2))
         table.close(key(host: "other"), digest: [1], latch(3))
         table.close(key("other"), digest: [1], latch(4))
-        let opened = table.unlatch(challenge: "bank-pin")
+        let opened = table.unlatch(challenge: "bank-pin", until: 3)
         #expect(opened == 3)
         #expect(table.entries.map(\.key.challenge) == ["other"])
+    }
+
+    @Test("unlatching leaves the latches that closed after it, which another process may have closed meanwhile")
+    func laterThanUnlatching() {
+        var table = LatchTable()
+        table.close(key(), digest: [1], latch(1))
+        table.close(key(), digest: [2], latch(3))
+        let opened = table.unlatch(challenge: nil, until: 2)
+        #expect(opened == 1)
+        #expect(table.entries.map(\.digest) == [[2]])
     }
 
     @Test("a latch table drops the earliest value of a full key, never another key's")

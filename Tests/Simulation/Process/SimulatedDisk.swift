@@ -176,10 +176,10 @@ final class SimulatedDisk: AttemptStore, StateStore, @unchecked Sendable {
             accepted.remove(mark)
             simulation.rules.latchClosed(key, digest, latch)
         // What could not be written comes again, and operators' acts are noted at once.
-        case .unlatch(let challenge?):
+        case .unlatch(let challenge?, let end):
             simulation.tell("the latches of \(challenge) open on disk")
-            if !simulation.weather.hasDiskFaults { open(challenge) }
-        case .unlatch(nil): break
+            if !simulation.weather.hasDiskFaults { open(challenge, until: end) }
+        case .unlatch(nil, _): break
         case .accept(let key, let digest, _): accepted.insert(Mark(challenge: key.challenge, digest: digest))
         case .withdraw(let key, let digest): accepted.remove(Mark(challenge: key.challenge, digest: digest))
         case .use: break
@@ -189,11 +189,11 @@ final class SimulatedDisk: AttemptStore, StateStore, @unchecked Sendable {
     /// Notes that an operator has opened the latches of a challenge.
     func unlatched(_ challenge: String) {
         openings[challenge] = simulation.now
-        open(challenge)
+        open(challenge, until: simulation.now)
     }
 
-    private func open(_ challenge: String) {
-        for mark in closed.keys where mark.challenge == challenge {
+    private func open(_ challenge: String, until end: Int64) {
+        for (mark, known) in closed where mark.challenge == challenge && known.latch.closedAt <= end {
             closed[mark] = nil
             opened[mark] = simulation.steps
         }

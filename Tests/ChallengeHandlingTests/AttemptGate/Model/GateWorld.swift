@@ -348,7 +348,7 @@ struct GateRig {
 
     private mutating func unlatch() {
         let key = pickKey()
-        _ = keep(gate.unlatch(key.challenge).change)
+        _ = keep(gate.unlatch(key.challenge, now: now).change)
         for one in ModelKeys.all where one.challenge == key.challenge {
             server.accounts[one.credential]?.refusals = [:]
             server.accounts[one.credential]?.remaining = 2
