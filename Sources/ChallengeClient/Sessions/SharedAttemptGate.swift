@@ -305,7 +305,13 @@ extension SharedAttemptGate {
     /// Merges the records of the session store. Returns the challenges whose latches were opened since the last read.
     package func merge(_ attempts: SharedAttempts) -> Set<String> {
         let now = now()
-        return change { $0.shared.merge(attempts, now: now) }
+        let opened = update { state in
+            let (opened, changes) = state.gate.merge(attempts, now: now)
+            for change in changes { _ = state.queue.enqueue(change) }
+            return opened
+        }
+        writeNext()
+        return opened
     }
 }
 

@@ -123,6 +123,16 @@ extension AttemptGate {
         return change
     }
 
+    /// Merges the records of the session store; a value that another node saw rejected does not count as accepted.
+    ///
+    /// Returns the challenges whose latches were opened since the last read, and the changes to store.
+    package mutating func merge(
+        _ attempts: SharedAttempts, now: Int64
+    ) -> (opened: Set<String>, changes: [AttemptChange]) {
+        let opened = shared.merge(attempts, now: now)
+        return (opened, shared.latchedValues(now: now).compactMap { record(.forbidden, of: $0.key, $0.value) })
+    }
+
     /// Uses up a step of a one-time password; see `AttemptControl.use(code:stepEnding:isUsed:now:)`.
     package mutating func use(
         code seed: String, stepEnding end: Int64, isUsed: Bool, now: Int64

@@ -6,12 +6,6 @@
 /// Latches are identified by digests with the common key of the nodes. A node that joins later reads them before it sends a
 /// credential (see `StoreReply.granted`). Additions of this node stay unreported until the session store has confirmed them.
 package struct SharedLatches: Sendable {
-    /// Digests of a credential's value: those of the nodes, and that of this node.
-    private struct KnownValue: Sendable {
-        var digests: [String]
-        var own: [UInt8]
-    }
-
     /// Maximum number of credentials with a recorded value.
     private static let maxValues = 1024
 
@@ -25,7 +19,7 @@ package struct SharedLatches: Sendable {
     /// One-time passwords used by this node that the session store has not confirmed.
     package private(set) var unreportedCodes = UsedCodes()
     /// Value of each credential as last looked up by this node.
-    private var values: [LatchKey: KnownValue] = [:]
+    private var values: [LatchKey: AttemptDigests] = [:]
 
     /// Creates an empty set.
     package init() {}
@@ -49,8 +43,11 @@ package struct SharedLatches: Sendable {
     mutating func recordValue(_ value: AttemptDigests, of key: LatchKey) {
         guard !value.shared.isEmpty else { return }
         if values.count >= Self.maxValues, values[key] == nil { values.removeAll() }
-        values[key] = KnownValue(digests: value.shared, own: value.own)
+        values[key] = value
     }
+
+    /// Returns the values of this node whose latches are closed at `now` (ms since 1970).
+    func latchedValues(now: Int64) -> [LatchKey: AttemptDigests] { values.filter { latch($0.value, now: now) != nil } }
 
     /// Closes a latch of this node.
     mutating func close(_ key: LatchKey, _ value: AttemptDigests, _ latch: Latch) {
@@ -126,7 +123,7 @@ package struct SharedLatches: Sendable {
             guard shared.latch.isClosed(at: now) else { return nil }
             let values = values.filter { $0.key.challenge == shared.challenge }
             let isPresent = values.contains { key, value in
-                value.digests.contains(shared.digest) && !isReplaced(value.own, key.credential)
+                value.shared.contains(shared.digest) && !isReplaced(value.own, key.credential)
             }
             return isPresent || values.isEmpty
                 ? ClosedLatch(shared.latch, challenge: shared.challenge, key: nil) : nil

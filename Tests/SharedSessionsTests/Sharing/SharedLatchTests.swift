@@ -61,6 +61,24 @@ struct SharedLatchTests {
         #expect(isClosed(other))
     }
 
+    @Test("a value that another node saw rejected does not count as accepted any more, even once its latch is opened")
+    func acceptance() async {
+        let digests = SharedDigests(sealing: OpenSealing(), canonical: NodesOfTests.canonical)
+        func node() -> SharedAttemptGate {
+            SharedAttemptGate(sharedDigests: { digests.digests(of: $1, rejectedFor: $0) }, now: { [now] in now })
+        }
+        let (one, other) = (node(), node())
+        for value in ["9999", "1234"] {
+            let use = CredentialUse(key: key, credential: Credential(name: "pin", fields: ["pin": Secret(value)]))
+            _ = other.refusal(of: use, remaining: .unknown, keeping: 0, now: now)
+            await other.record(.accepted(Acceptance(path: "/", at: now, wasAsked: true)), of: use)
+            await close(one)
+            _ = other.merge(SharedAttempts(count: 1, latches: one.read { $0.shared.unreportedLatches }))
+            other.unlatch("bank-pin")
+            #expect((other.acceptance(of: use) == nil) == (value == "9999"))
+        }
+    }
+
     @Test("a shared latch opens at the time that the server named")
     func opens() async throws {
         let nodes = try NodesOfTests(["9999", "9999"])
