@@ -151,7 +151,8 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
                 return assignVerifier(of: key) + dequeueSiblingWaiters(of: key)
             }
             entry.held = held
-            entry.backOff = BackOff()
+            // Where nothing was asked for, the value was not sent: the pause after the next failure doubles still.
+            if !session.isEmpty { entry.backOff = BackOff() }
             entry.latch = nil
             outcome = .established(held)
         case .failure(let failure):

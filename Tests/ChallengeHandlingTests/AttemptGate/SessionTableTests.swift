@@ -104,6 +104,18 @@ struct SessionTableTests {
         #expect(table.request(key, rejected: nil, waiter: 3, now: 3_000) == .logIn)
     }
 
+    @Test("a login that found nothing to add does not shorten the next pause")
+    mutating func backOffAfterEmptySession() {
+        _ = table.request(key, rejected: nil, waiter: 1, now: 0)
+        _ = table.finish(key, with: .failure(failure(.failed)), now: 0, chance: 0.999)
+        #expect(table.request(key, rejected: nil, waiter: 2, now: 1_000) == .logIn)
+        _ = table.finish(key, with: .success(Session()), now: 1_000, chance: 0)
+        #expect(table.request(key, rejected: 1, waiter: 3, now: 1_000) == .logIn)
+        _ = table.finish(key, with: .failure(failure(.failed)), now: 1_000, chance: 0.999)
+        #expect(table.request(key, rejected: nil, waiter: 4, now: 2_900) == .refuse(failure(.failed)))
+        #expect(table.request(key, rejected: nil, waiter: 4, now: 3_000) == .logIn)
+    }
+
     @Test("a pause after a failed login lasts at least half its length, and until the server's time")
     mutating func jitterAndRetryAfter() {
         _ = table.request(key, rejected: nil, waiter: 1, now: 0)
