@@ -158,10 +158,12 @@ extension Exchange {
         return request.hasBody || !request.method.isSafe ? .beforeRequest : .afterChallenge
     }
 
-    /// Returns true if the session of `slot` is worth another request: present, under way, or failed by now.
+    /// Returns true if the session of `slot` is worth another request: present, under way, or failed by now. Or an operator has
+    /// dropped it since a login brought it for this exchange.
     func canReappear(_ slot: Int) -> Bool {
         guard let route = sessions.route else { return false }
-        return runtime.gate.state(of: route.slots[slot].key, now: runtime.wallClock()) != .cold
+        let now = runtime.wallClock()
+        return sessions.hasEstablished(now: now) || runtime.gate.state(of: route.slots[slot].key, now: now) != .cold
     }
 
     /// Starts a login for the caller's next attempt, as this exchange ends without its body.

@@ -84,11 +84,8 @@ extension Exchange: TransferOwner {
             answer.bindsConnection = route.slots[slot].login.bindsConnections
             answer.carriesConfirmable = sessions.carriesConfirmable(slot)
             answer.carriesSpendable = sessions.carriesSpendable
-            // A credential under confirmation since is hidden until that confirmation is over, and an operator may have dropped the
-            // session.
-            answer.isHidden =
-                machine.establishedSlot == slot && sessions.sent(slot) == nil
-                && (canReappear(slot) || sessions.hasEstablished(now: runtime.wallClock()))
+            // A credential under confirmation since is hidden until that confirmation is over.
+            answer.isHidden = machine.establishedSlot == slot && sessions.sent(slot) == nil && canReappear(slot)
         }
         perform(machine.headReceived(answer))
     }

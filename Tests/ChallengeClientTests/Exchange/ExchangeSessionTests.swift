@@ -59,6 +59,21 @@ struct ExchangeSessionTests {
         #expect(rig.caller.takeEvents() == ["head 200", "body in", "ended"])
     }
 
+    @Test("a request with effects waits for another session where an operator drops the one won for it")
+    func droppedBeforeEffects() throws {
+        let rig = try ExchangeRig(logins: [login.authenticator("corp", detector: corp)])
+        rig.post("12")
+        let (key, gate) = (rig.key("corp"), rig.services.gate)
+        let outcomes = gate.finish(key, with: .success(.named("corp")))
+        #expect(gate.change { $0.sessions.drop { $0 == key } } == [key])
+        rig.services.notify(outcomes)
+        rig.settle()
+        #expect(login.count == 2 && rig.caller.error == nil && rig.sendings == 0)
+        login.end(.success(.named("new")))
+        rig.settle()
+        #expect(rig.stream?.head.contains("X-new: new") == true && rig.stream?.body == "12")
+    }
+
     @Test("a session that expires between its login and the request is not established once more")
     func expiredMeanwhile() throws {
         let rig = try ExchangeRig(logins: [login.authenticator("corp", detector: corp)])
