@@ -45,8 +45,9 @@ final class LeaseCoordinator {
         var machine: LeaseMachine
         /// Waiter for the decision, if a session is requested.
         var decide: ((Decision) -> Void)?
-        /// A session that was unusable here. It may be usable once a credential has changed here as well.
-        var unusableSession: [UInt8]?
+        /// Another node's session until the gate has taken it, or a login has. It may be usable only once a credential has changed
+        /// here as well.
+        var untakenSession: [UInt8]?
 
         init(_ key: SessionKey, _ name: SharingPlan.SharedName, _ machine: LeaseMachine, _ loop: EventLoop) {
             self.key = key
@@ -108,8 +109,8 @@ final class LeaseCoordinator {
         _ key: SessionKey, _ name: SharingPlan.SharedName, isRenewal: Bool, _ decide: @escaping (Decision) -> Void
     ) {
         guard let entry = entry(of: key, as: name), entry.decide == nil else { return decide(.logIn) }
-        if let session = entry.unusableSession {
-            entry.unusableSession = nil
+        if let session = entry.untakenSession {
+            entry.untakenSession = nil
             return decide(.session(session))
         }
         entry.decide = decide
@@ -144,16 +145,17 @@ final class LeaseCoordinator {
         }
     }
 
-    /// Keeps another node's session that is unusable here for now.
-    func keepUnusableSession(_ bytes: [UInt8], as name: SharingPlan.SharedName) {
-        entries[name.text]?.unusableSession = bytes
+    /// Notes that the gate has taken another node's session, so that no login will.
+    func tookSession(_ bytes: [UInt8], as name: SharingPlan.SharedName) {
+        guard let entry = entries[name.text], entry.untakenSession == bytes else { return }
+        entry.untakenSession = nil
     }
 
     /// Ends sessions on all nodes.
     func dropSessions(_ names: [SharingPlan.SharedName]) {
         for name in names {
             guard let entry = entries[name.text] else { continue }
-            entry.unusableSession = nil
+            entry.untakenSession = nil
             handle(.failuresForgotten, entry)
             store.send(.drop(generation: entry.machine.generation), for: name.text) { _ in }
         }
@@ -269,7 +271,9 @@ final class LeaseCoordinator {
             requeueWaiter(of: entry)
         case .finish(.failed): requeueWaiter(of: entry)
         case .finish(.leftToOther): decide(.leftToOther, entry)
-        case .adoptSession(_, let bytes): callbacks.adoptSession(entry.key, entry.name, bytes)
+        case .adoptSession(_, let bytes):
+            entry.untakenSession = bytes
+            callbacks.adoptSession(entry.key, entry.name, bytes)
         case .dropSession: callbacks.dropSession(entry.key)
         }
     }

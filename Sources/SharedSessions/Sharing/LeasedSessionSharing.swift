@@ -235,9 +235,8 @@ package final class LeasedSessionSharing: SessionSharing {
         let opened = await sealer.opened(bytes, of: key, as: name)
         if opened == nil { updateStatistics { $0.unusable += 1 } }
         guard let opened, context.gate.adopt(key, opened.session, establishedAt: opened.establishedAt, replacing: true)
-        else {
-            return coordinator.execute { $0?.keepUnusableSession(bytes, as: name) }
-        }
+        else { return }
+        coordinator.execute { $0?.tookSession(bytes, as: name) }
         tookSession(key, opened)
         roster.refreshSnapshots()
     }
