@@ -135,7 +135,10 @@ struct Rules {
         if protection.isConflict(answer) { return }
         // What a connection's end said, to a request that must not be sent again (RFC 9110 §9.2.2).
         if answer.status == 408, meetsRestEnd(order), !order.isIdempotent || !order.body.isEmpty || order.isChunked {
-            if executions > 0 { simulation.violated("\(order.number): carried out, and its caller is told 408") }
+            // A request that may be repeated was, after a lost connection.
+            if executions > 0, !order.isIdempotent || !simulation.weather.hasFaults {
+                simulation.violated("\(order.number): carried out, and its caller is told 408")
+            }
             return
         }
         // Some challenges are recognised by their text, which HEAD does not bring (rule 12).
@@ -190,9 +193,13 @@ struct Rules {
     }
 
     /// Returns true if no address can show whether a value is good that another has refused.
+    ///
+    /// A process leaves it to the next login if it has the session of a former one, and does not know that its value was accepted.
     private func isUnverifiable(_ order: Order) -> Bool {
-        order.server.protection.isScheme && !simulation.setting.provesAt
-            && (simulation.weather.hasRefusals || simulation.weather.changesCredentials || restarts > 0)
+        guard order.server.protection.isScheme else { return false }
+        let weather = simulation.weather
+        return restarts > 0 && weather.changesCredentials
+            || !simulation.setting.provesAt && (weather.hasRefusals || weather.changesCredentials || restarts > 0)
     }
 
     /// Returns true if a body that broke off may have carried a trial of the credential: nobody knows what the server made of it.

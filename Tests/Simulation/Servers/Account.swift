@@ -257,6 +257,8 @@ final class Account {
             records[value]?.lockedUntil = 0
         }
         excuse()
+        // The rejections of one that was accepted before are two, and both may be forgotten.
+        for (value, record) in records where record.isAccepted { records[value]?.allExcuses += mostRejections }
     }
 
     /// Notes that the daemon could not keep what it had learned, or had not to listen.

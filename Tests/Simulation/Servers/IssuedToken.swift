@@ -11,19 +11,16 @@ final class IssuedToken {
     private let attempt: Attempt
     /// The time at which the daemon got it, in ms since 1970; 0 if it has not.
     var deliveredAt: Int64 { attempt.deliveredAt ?? 0 }
-    /// The number of restarts before it was issued.
-    let restarts: Int
     /// True if a resource has refused it.
     var isRefused = false
     /// The times of the first and of the last use at which it has to be renewed, in ms since 1970.
     private var uses: (first: Int64, last: Int64)?
 
-    init(end: Int64, life: Int64, scopes: Set<String>, _ attempt: Attempt, restarts: Int) {
+    init(end: Int64, life: Int64, scopes: Set<String>, _ attempt: Attempt) {
         self.end = end
         self.life = life
         self.scopes = scopes
         self.attempt = attempt
-        self.restarts = restarts
     }
 
     /// Notes a use: a renewal begins with the first one after three quarters of the lead (30 s, or a fifth of the life) are left.

@@ -17,6 +17,8 @@ struct SessionAges {
     /// The steps in which sessions were first seen, by server and session.
     private var ages: [String: Int] = [:]
     private var refusals: [String: [Refusal]] = [:]
+    /// The sessions with which a request was carried out: the refusal of another may be the answer to one just won.
+    private var served: Set<String> = []
     /// The orders that were last refused with a session of before, although nothing shows that their resource refuses all.
     private var outdated: Set<Int> = []
 
@@ -35,11 +37,17 @@ struct SessionAges {
         refusals[resource] = recent + [Refusal(age: age, at: simulation.now)]
         // One that was used before the order began was not won for it, and no older one shows that the resource refuses all.
         let isOlder = simulation.time(of: age) < order.began
-        if isOlder, !recent.contains(where: { $0.age < age }) { outdated.insert(order.number) }
+        guard isOlder, !recent.contains(where: { $0.age < age }), let name = Self.name(of: request, at: server) else {
+            return
+        }
+        if served.contains(name) { outdated.insert(order.number) }
     }
 
-    /// Notes that an order is carried out.
-    mutating func isCarriedOut(_ order: Order) { outdated.remove(order.number) }
+    /// Notes that an order is carried out with the session of `request`.
+    mutating func isCarriedOut(_ order: Order, _ request: ServerRequest, at server: SimulatedServer) {
+        outdated.remove(order.number)
+        if let name = Self.name(of: request, at: server) { served.insert(name) }
+    }
 
     /// Returns true if the last refusal of an order was about its session, which has ended: it asks for another one.
     func isOutdated(_ order: Order) -> Bool {
@@ -50,11 +58,14 @@ struct SessionAges {
 
     /// Returns the step in which the session of a request was first seen; `nil` if it has none that is told apart.
     private mutating func age(of request: ServerRequest, at server: SimulatedServer) -> Int? {
-        guard let session = Self.session(of: request) else { return nil }
-        let name = "\(server.name) \(session)"
+        guard let name = Self.name(of: request, at: server) else { return nil }
         if let known = ages[name] { return known }
         ages[name] = simulation.steps
         return simulation.steps
+    }
+
+    private static func name(of request: ServerRequest, at server: SimulatedServer) -> String? {
+        session(of: request).map { "\(server.name) \($0)" }
     }
 
     private static func session(of request: ServerRequest) -> String? {

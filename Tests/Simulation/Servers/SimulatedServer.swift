@@ -274,7 +274,7 @@ final class SimulatedServer {
                 "rule 2: \(order.method) \(order.number) is carried out for nobody: it did not wait for the login")
         }
         executed[order.number, default: 0] += 1
-        simulation.carried.ages.isCarriedOut(order)
+        simulation.carried.ages.isCarriedOut(order, request, at: self)
         if !simulation.weather.losesCallers, simulation.setting.nodes == 1 { resources.isCarriedOut(order) }
         if executed[order.number, default: 0] > 1, !order.isIdempotent || !simulation.weather.hasFaults {
             simulation.violated(

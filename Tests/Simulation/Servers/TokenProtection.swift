@@ -110,16 +110,19 @@ final class TokenProtection: Protection {
         guard !order.isForbidden, !isRefused(order), ["", "read"].contains(scope(of: order)) else {
             return false
         }
-        // A session that another node has won with another value is of no use here.
+        // A session that another node has won with another value is of no use here, and a process that ends may have won the last one.
         if simulation.setting.nodes > 1, simulation.weather.changesCredentials { return false }
+        if simulation.weather.restarts { return false }
         let usual = tokens.values.filter { $0.scopes.isSubset(of: ["read"]) }
-        // The daemon holds the last one that it has got.
-        guard let held = usual.max(by: { $0.deliveredAt < $1.deliveredAt }) else { return false }
-        return held.deliveredAt > 0 && held.deliveredAt > account.lastDrop && held.deliveredAt < order.began - 1_000
-            && !usual.contains { $0.isRefused && $0.end > simulation.now }
-            && held.restarts == simulation.rules.restarts && held.end > simulation.now + 2_000
-            // One that came after the end of its login is dropped.
-            && !simulation.logins.wasLate(account.name, since: held.deliveredAt - 10_000)
+        // The daemon holds the last one that it has got, for no scope and for this one.
+        let held = latest.values.filter { $0.scopes.isSubset(of: ["read"]) }
+        return !held.isEmpty && !usual.contains { $0.isRefused && $0.end > simulation.now }
+            && held.allSatisfy { held in
+                held.deliveredAt > 0 && held.deliveredAt > account.lastDrop && held.deliveredAt < order.began - 1_000
+                    && held.end > simulation.now + 2_000 && usual.contains { $0 === held }
+                    // One that came after the end of its login is dropped.
+                    && !simulation.logins.wasLate(account.name, since: held.deliveredAt - 10_000)
+            }
     }
 
     // MARK: The token endpoint
@@ -151,8 +154,7 @@ final class TokenProtection: Protection {
         last += 1
         let value = "\(Simulation.secretMark)token\(account.name)n\(last)"
         let token = IssuedToken(
-            end: simulation.now + Int64(life) * 1_000, life: Int64(life) * 1_000, scopes: Set(asked), attempt,
-            restarts: simulation.rules.restarts)
+            end: simulation.now + Int64(life) * 1_000, life: Int64(life) * 1_000, scopes: Set(asked), attempt)
         tokens["Bearer \(value)"] = token
         latest[scope] = token
         return ServerAnswer(
