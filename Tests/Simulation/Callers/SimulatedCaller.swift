@@ -97,6 +97,7 @@ final class SimulatedCaller {
         let sent = unsafe output.withUnsafeBytes {
             unsafe Glibc.send(descriptor, $0.baseAddress, count, Int32(MSG_DONTWAIT | MSG_NOSIGNAL))
         }
+        lastUse = simulation.now
         if sent > 0 { output.removeFirst(sent) } else if sent < 0, errno != EAGAIN { output = [] }
     }
 
@@ -146,7 +147,6 @@ final class SimulatedCaller {
         let mayContinue =
             answer?.isWhole == true && !hasEnded && output.isEmpty && trespass == nil && order?.isUpgrade != true
             && answer?.value("connection")?.lowercased() != "close" && !mayBeUnread(answer)
-        lastUse = simulation.now
         if mayContinue, let answer { input.removeFirst(min(answer.length, input.count)) } else { disconnect() }
         (order, trespass, output) = (nil, nil, [])
     }

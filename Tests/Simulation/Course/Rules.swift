@@ -61,7 +61,7 @@ struct Rules {
         }
         defer { if let value { account.rejected(value, at: latch.closedAt) } }
         if protection.isScheme, !simulation.setting.provesAt, simulation.logins.isAdopted(challenge), account.isRight,
-            value == account.right
+            value == account.right, !account.wasSentUnasked
         {
             simulation.violated("rule 3: the first refusal of a session that was taken over latches \(challenge)")
         }
@@ -135,6 +135,7 @@ struct Rules {
         if protection.isConflict(answer) { return }
         // What a connection's end said, to a request that must not be sent again (RFC 9110 §9.2.2).
         if answer.status == 408, meetsRestEnd(order), !order.isIdempotent || !order.body.isEmpty || order.isChunked {
+            simulation.sessions.isLost(protection.challengeName)
             // A request that may be repeated was, after a lost connection.
             if executions > 0, !order.isIdempotent || !simulation.weather.hasFaults {
                 simulation.violated("\(order.number): carried out, and its caller is told 408")
@@ -261,6 +262,12 @@ struct Rules {
             if code == "login-failed", usesCodes(order) || protection.account.isDisturbed { return }
             // An address that nobody may use has shown a good value as a bad one.
             if code.hasPrefix("login-"), isUnverifiable(order) { return }
+            // Another node has seen it accepted, and this one that it was refused for more scope.
+            if code.hasPrefix("login-"), simulation.setting.nodes > 1,
+                protection.account.isRefused(protection.account.right)
+            {
+                return
+            }
             let body = String(decoding: answer.body, as: UTF8.self)
             return simulation.violated("\(order.number): \(code) although all is well: \(body)")
         }

@@ -12,6 +12,8 @@ final class SessionWatch {
         /// Causes that no login has followed yet.
         var causes = 1
         var hasSession = false
+        /// True if the server has ended its sessions since the login began.
+        var hasEnded = false
         /// The looks at a session that showed nothing.
         var failedLooks = 0
         /// The time at which each resource last was a cause.
@@ -33,13 +35,15 @@ final class SessionWatch {
         guard isWatched(name), ![.renewal, .change].contains(cause) else { return }
         var challenge = challenges[name, default: Challenge()]
         challenge.causes -= 1
+        challenge.hasEnded = false
         if challenge.causes < 0 { simulation.violated("rule 4: a login of \(name) without a cause") }
         challenges[name] = challenge
     }
 
     /// Notes the end of a login; `isEstablished`: with a session that adds something to requests.
     func loginEnded(_ name: String, isEstablished: Bool) {
-        challenges[name, default: Challenge()].hasSession = isEstablished
+        let hasEnded = challenges[name, default: Challenge()].hasEnded
+        challenges[name, default: Challenge()].hasSession = isEstablished && !hasEnded
         challenges[name]?.failedLooks = 0
         if !isEstablished { challenges[name, default: Challenge()].causes += 1 }
     }
@@ -48,6 +52,7 @@ final class SessionWatch {
     func ended(_ name: String) {
         challenges[name, default: Challenge()].causes += 1
         challenges[name, default: Challenge()].hasSession = false
+        challenges[name, default: Challenge()].hasEnded = true
     }
 
     /// Notes that a look at a session showed nothing: the third in a row ends the session.
@@ -77,11 +82,12 @@ final class SessionWatch {
     }
 
     /// Notes that a caller has left: what its answer would have shown is not known.
-    func callerLeft() {
-        for name in challenges.keys {
-            challenges[name]?.causes += 1
-            challenges[name]?.refusals = [:]
-        }
+    func callerLeft() { for name in challenges.keys { isLost(name) } }
+
+    /// Notes that a request was answered in another way than by its resource: what that would have shown is not known.
+    func isLost(_ name: String) {
+        challenges[name, default: Challenge()].causes += 1
+        challenges[name]?.refusals = [:]
     }
 
     /// Notes that the configuration is read again: it is forgotten which resources refuse.

@@ -7,8 +7,8 @@ final class CompositeProtection: Protection {
     /// One session of the server.
     private struct ServerSession {
         let instance: String
-        /// The number of answers that this login has sent before.
-        var answers = 0
+        /// The PINs that this login has sent before.
+        var pins: [String] = []
         var isLoggedIn = false
     }
 
@@ -37,7 +37,7 @@ final class CompositeProtection: Protection {
 
     func examine(_ request: ServerRequest) -> Examination {
         if session(of: request)?.session.isLoggedIn == true { return .pass(nil) }
-        return .demand(challenge(after: 0))
+        return .demand(challenge(after: []))
     }
 
     /// Returns the answers to the checks that a request carries, or `nil`.
@@ -60,16 +60,18 @@ final class CompositeProtection: Protection {
             simulation.violated("rule 11: an answer was not sent by a login")
             return ServerAnswer(405)
         }
-        guard let (id, session) = session(of: request) else { return challenge(after: 0) }
+        guard let (id, session) = session(of: request) else { return challenge(after: []) }
         let pin = text.components(between: "\"pin\":\"", and: "\"") ?? ""
-        if session.answers > 1 || session.answers > 0 && !account.isAccepted(pin) {
-            simulation.violated("rule 3: a PIN of \(account.name) is sent \(session.answers + 1) times in one login")
+        // Another value may have been stored meanwhile.
+        let count = session.pins.count { $0 == pin } + 1
+        if count > 2 || count > 1 && !account.isAccepted(pin) {
+            simulation.violated("rule 3: a PIN of \(account.name) is sent \(count) times in one login")
         }
         let attempt = account.judge(pin, sentAt: request.sentAt)
         if isForgetful() {
             sessions[id] = nil
             account.ends += 1
-            let answer = challenge(after: session.answers + 1)
+            let answer = challenge(after: session.pins + [pin])
             guard attempt.isRight else { return answer.judging(attempt) }
             attempt.isMoot()
             account.refuses(pin)
@@ -98,10 +100,10 @@ final class CompositeProtection: Protection {
 
     func refusal() -> ServerAnswer { ServerAnswer(403, body: "not for you") }
 
-    /// Returns the challenge of a new session, after so many answers of one login.
-    private func challenge(after answers: Int) -> ServerAnswer {
+    /// Returns the challenge of a new session, after those answers of one login.
+    private func challenge(after pins: [String]) -> ServerAnswer {
         last += 1
-        let session = ServerSession(instance: "i\(last)", answers: answers)
+        let session = ServerSession(instance: "i\(last)", pins: pins)
         sessions["w\(last)"] = session
         return refusal(in: "w\(last)", session)
     }

@@ -52,8 +52,11 @@ final class RefreshEndpoint {
             latest = nil
         }
         if let use = spent[presented] {
-            let isKnown = use.attempt.deliveredAt != nil && use.restarts == simulation.rules.restarts
-            if isKnown || !simulation.weather.forgets {
+            // A login that was given up learns nothing of an answer that came later.
+            let isLate = simulation.logins.wasLate(challenge, since: simulation.time(of: use.attempt.sentAt))
+            let isKnown =
+                use.attempt.deliveredAt != nil && !isLate && use.restarts == simulation.rules.restarts
+            if isKnown || !isLate && !simulation.weather.forgets {
                 simulation.violated("rule 8: a refresh token of \(account.name) is used twice")
             }
         }

@@ -25,8 +25,10 @@ final class TokenProtection: Protection {
     let isCarriedUnasked = true
     let isTriedByHand = false
     private var tokens: [String: IssuedToken] = [:]
-    /// The latest token of each scope.
+    /// The latest token of each scope that a session was made of.
     private var latest: [String: IssuedToken] = [:]
+    /// True after a refusal of more scope: the next token only shows that the secret is accepted.
+    private var isConfirming = false
     /// The life of a token in seconds.
     private let life: Int
     /// True if some resources need more than the usual scope.
@@ -136,6 +138,8 @@ final class TokenProtection: Protection {
         }
         let asked = request.form["scope"]?.split(separator: "+").map(String.init).sorted() ?? []
         let scope = asked.joined(separator: " ")
+        let isConfirmation = isConfirming
+        isConfirming = false
         if latest[scope]?.wasRenewable(at: simulation.now, amongOthers: hasScopes) == true, isSteady {
             simulation.violated("rule 8: a token of \(account.name) was used before its end, and is renewed after it")
         }
@@ -149,6 +153,7 @@ final class TokenProtection: Protection {
             if simulation.weather.forgets || simulation.setting.nodes > 1 {
                 account.refuses(request.form["client_secret"] ?? "")
             }
+            isConfirming = true
             return ServerAnswer.tokenRefusal(scopeRefusal).judging(attempt)
         }
         last += 1
@@ -156,7 +161,7 @@ final class TokenProtection: Protection {
         let token = IssuedToken(
             end: simulation.now + Int64(life) * 1_000, life: Int64(life) * 1_000, scopes: Set(asked), attempt)
         tokens["Bearer \(value)"] = token
-        latest[scope] = token
+        if !isConfirmation { latest[scope] = token }
         return ServerAnswer(
             200, ServerAnswer.tokenFields,
             body: "{\"access_token\":\"\(value)\",\"token_type\":\"Bearer\",\"expires_in\":\(life)}"
