@@ -142,6 +142,8 @@ final class SimulatedServer {
         let path = request.path
         if path.hasPrefix("/base/fickle/"), let digest = protection as? DigestProtection {
             if case .pass(let attempt)? = examined { attempt?.isMoot() }
+            // A login at an address that only callers know fails for all of them.
+            if request.isSide { protection.account.disturbed() }
             return digest.outdatedAnswer(to: request)
         }
         if path.hasPrefix(SwitchedProtocol.path) { return SwitchedProtocol.answer(to: request, of: protection) }
