@@ -8,6 +8,8 @@ struct SessionAges {
         let age: Int
         /// In ms since 1970.
         let at: Int64
+        /// The number of the order.
+        let order: Int
     }
 
     /// The time for which a resource may be known to refuse a session and all later ones, in ms, with the way of an answer.
@@ -31,10 +33,10 @@ struct SessionAges {
     mutating func isRefused(_ order: Order, _ request: ServerRequest, at server: SimulatedServer) {
         outdated.remove(order.number)
         guard let age = age(of: request, at: server) else { return }
-        let resource = "\(server.name) \(order.method) \(request.path)"
+        let resource = Self.resource(of: order, request, at: server)
         let begin = simulation.now - Self.memory
         let recent = refusals[resource, default: []].filter { $0.at >= begin }
-        refusals[resource] = recent + [Refusal(age: age, at: simulation.now)]
+        refusals[resource] = recent + [Refusal(age: age, at: simulation.now, order: order.number)]
         // One that was used before the order began was not won for it, and no older one shows that the resource refuses all.
         let isOlder = simulation.time(of: age) < order.began
         guard isOlder, !recent.contains(where: { $0.age < age }), let name = Self.name(of: request, at: server) else {
@@ -47,6 +49,12 @@ struct SessionAges {
     mutating func isCarriedOut(_ order: Order, _ request: ServerRequest, at server: SimulatedServer) {
         outdated.remove(order.number)
         if let name = Self.name(of: request, at: server) { served.insert(name) }
+        // Its resource does not refuse all.
+        refusals[Self.resource(of: order, request, at: server)]?.removeAll { $0.order == order.number }
+    }
+
+    private static func resource(of order: Order, _ request: ServerRequest, at server: SimulatedServer) -> String {
+        "\(server.name) \(order.method) \(request.path)"
     }
 
     /// Returns true if the last refusal of an order was about its session, which has ended: it asks for another one.

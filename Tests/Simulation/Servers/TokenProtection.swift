@@ -150,8 +150,12 @@ final class TokenProtection: Protection {
         }
         if asked.contains("admin") {
             // To a daemon that may have lost its memory of the acceptance, or of which another node has it, that is a refusal of the secret.
-            if simulation.weather.forgets || simulation.setting.nodes > 1 {
-                account.refuses(request.form["client_secret"] ?? "")
+            let secret = request.form["client_secret"] ?? ""
+            let isNew = !account.isAccepted(secret)
+            if isNew || simulation.weather.forgets || simulation.setting.nodes > 1 { account.refuses(secret) }
+            guard !isNew else {
+                attempt.isMoot()
+                return ServerAnswer.tokenRefusal(scopeRefusal)
             }
             isConfirming = true
             return ServerAnswer.tokenRefusal(scopeRefusal).judging(attempt)
