@@ -105,6 +105,7 @@ struct Rules {
             answer.value("x-answer") == "\(order.number)"
         {
             if executions == 0, !order.isGuests { simulation.violated("\(order.number): an answer without a request") }
+            simulation.carried.ages.isAnswered(order)
             if !answer.isWhole {
                 if !simulation.weather.hasFaults, restarts == 0 {
                     simulation.violated("\(order.number): a part of an answer")
@@ -179,7 +180,7 @@ struct Rules {
             let isPatient = simulation.now - order.began >= simulation.setting.loginLimit
             if isPatient, simulation.weather.hasFaults || simulation.weather.hasDiskFaults { return }
             // Then the resource is taken as one that refuses, and the next of its requests are not looked into.
-            if isInDoubt { return }
+            if isInDoubt || simulation.carried.ages.isKnownToRefuse(order) { return }
             // A wrong password that an address accepted which asks nobody: then the refusal may be the resource's.
             if isUnverifiable(order) { return }
             return simulation.violated(
@@ -231,7 +232,8 @@ struct Rules {
 
     /// Returns true if the server has forgotten a session so lately that a login may have met that.
     private func isForgotten(_ order: Order) -> Bool {
-        order.began - order.server.protection.account.lastEnd < 70_000 || order.server.protection.account.isDisturbed
+        order.began - order.server.protection.account.lastEnd < 70_000
+            || order.server.protection.account.isDisturbed(since: order.began)
     }
 
     /// Returns true if a 403 may have met a value that was accepted before: it is sent once more, after a minute (rule 3).
@@ -259,7 +261,7 @@ struct Rules {
         guard !expectsSuccess || !protection.account.isRight || isRefused else {
             if code == "body-not-replayable" && order.body.count > 4_096 { return }
             // The code of this half minute may be used up.
-            if code == "login-failed", usesCodes(order) || protection.account.isDisturbed { return }
+            if code == "login-failed", usesCodes(order) || protection.account.isDisturbed(since: order.began) { return }
             // An address that nobody may use has shown a good value as a bad one.
             if code.hasPrefix("login-"), isUnverifiable(order) { return }
             // Another node has seen it accepted, and this one that it was refused for more scope.

@@ -150,9 +150,9 @@ final class Account {
     /// Notes a mistake of the server in a login.
     func disturbed() { lastDisturbance = simulation.now }
 
-    /// True if a login may have met a mistake of the server lately.
-    var isDisturbed: Bool {
-        isNeverWell || lastDisturbance > 0 && simulation.now - lastDisturbance < Self.pause
+    /// Returns true if a login may have met a mistake of the server, at `time` (ms since 1970) or lately before.
+    func isDisturbed(since time: Int64) -> Bool {
+        isNeverWell || lastDisturbance > 0 && time - lastDisturbance < Self.pause
     }
 
     /// The longest pause after a failed login, in ms.

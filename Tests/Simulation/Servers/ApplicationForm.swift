@@ -122,7 +122,9 @@ final class ApplicationForm: Protection {
     }
 
     func refusal() -> ServerAnswer {
-        ServerAnswer(
+        // It may be an address that leads to no login page, where only callers lead to one.
+        if isFoundByCallers { account.disturbed() }
+        return ServerAnswer(
             traits.redirect == nil ? traits.pageStatus : 200, [("Content-Type", "text/html")],
             body: LoginPageText(traits, words: words).html)
     }

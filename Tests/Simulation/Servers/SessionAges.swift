@@ -19,6 +19,8 @@ struct SessionAges {
     /// The steps in which sessions were first seen, by server and session.
     private var ages: [String: Int] = [:]
     private var refusals: [String: [Refusal]] = [:]
+    /// The resources that have refused orders.
+    private var resources: [Int: String] = [:]
     /// The sessions with which a request was carried out: the refusal of another may be the answer to one just won.
     private var served: Set<String> = []
     /// The orders that were last refused with a session of before, although nothing shows that their resource refuses all.
@@ -33,7 +35,8 @@ struct SessionAges {
     mutating func isRefused(_ order: Order, _ request: ServerRequest, at server: SimulatedServer) {
         outdated.remove(order.number)
         guard let age = age(of: request, at: server) else { return }
-        let resource = Self.resource(of: order, request, at: server)
+        let resource = "\(server.name) \(order.method) \(request.path)"
+        resources[order.number] = resource
         let begin = simulation.now - Self.memory
         let recent = refusals[resource, default: []].filter { $0.at >= begin }
         refusals[resource] = recent + [Refusal(age: age, at: simulation.now, order: order.number)]
@@ -49,12 +52,21 @@ struct SessionAges {
     mutating func isCarriedOut(_ order: Order, _ request: ServerRequest, at server: SimulatedServer) {
         outdated.remove(order.number)
         if let name = Self.name(of: request, at: server) { served.insert(name) }
-        // Its resource does not refuse all.
-        refusals[Self.resource(of: order, request, at: server)]?.removeAll { $0.order == order.number }
     }
 
-    private static func resource(of order: Order, _ request: ServerRequest, at server: SimulatedServer) -> String {
-        "\(server.name) \(order.method) \(request.path)"
+    /// Notes that the caller of an order has its answer, so that the daemon knows that its resource does not refuse all.
+    mutating func isAnswered(_ order: Order) {
+        guard let resource = resources.removeValue(forKey: order.number) else { return }
+        refusals[resource]?.removeAll { $0.order == order.number }
+    }
+
+    /// Returns true if the resource of an order had refused another request with an older session, and nothing has shown since
+    /// that it does not refuse all.
+    func isKnownToRefuse(_ order: Order) -> Bool {
+        guard let resource = resources[order.number], let known = refusals[resource],
+            let own = known.last(where: { $0.order == order.number })
+        else { return false }
+        return known.contains { $0.order != order.number && $0.age < own.age && own.at - $0.at <= Self.memory }
     }
 
     /// Returns true if the last refusal of an order was about its session, which has ended: it asks for another one.
