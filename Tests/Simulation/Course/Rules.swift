@@ -156,8 +156,9 @@ struct Rules {
                 simulation.violated("rule 5: \(order.number) gets the refusal of a session that has ended")
             }
             let isInDoubt = order.server.resources.isInDoubt(order, since: order.began - SharedResources.memory)
-            // A part of an answer cannot be recognised.
-            if answer.isWhole, !isInDoubt, !protection.isScheme, simulation.carried.isEmpty(order) {
+            // A part of an answer cannot be recognised, and a login whose look has failed finds nothing.
+            let hasFailed = simulation.weather.hasFaults && simulation.lastFault >= order.began
+            if answer.isWhole, !isInDoubt, !hasFailed, !protection.isScheme, simulation.carried.isEmpty(order) {
                 simulation.violated("rule 7: \(order.number) gets what asks a request without any session for a login")
             }
             // A session in doubt stays while the look at the proven address fails, and 5 s after that (rule 4).

@@ -45,7 +45,11 @@ struct SessionAges {
         guard isOlder, !recent.contains(where: { $0.age < age }), let name = Self.name(of: request, at: server) else {
             return
         }
-        if served.contains(name) { outdated.insert(order.number) }
+        // A password may be wrong by now, unless another one has been right since.
+        let isReplaced = served.contains { $0.hasPrefix("\(server.name) Basic ") && ages[$0, default: 0] > age }
+        if served.contains(name), isReplaced || !name.hasPrefix("\(server.name) Basic ") {
+            outdated.insert(order.number)
+        }
     }
 
     /// Notes that an order is carried out with the session of `request`.
@@ -89,8 +93,10 @@ struct SessionAges {
     }
 
     private static func session(of request: ServerRequest) -> String? {
-        // A password is the same in all sessions, and an answer to a challenge differs in each request.
-        if let value = request.value("authorization") { return value.hasPrefix("Bearer ") ? value : nil }
+        // An answer to a challenge differs in each request.
+        if let value = request.value("authorization") {
+            return value.hasPrefix("Bearer ") || value.hasPrefix("Basic ") ? value : nil
+        }
         let own = (request.value("cookie") ?? "").split(separator: "; ").filter { $0.contains(Simulation.secretMark) }
         return own.isEmpty ? nil : own.sorted().joined(separator: "; ")
     }
