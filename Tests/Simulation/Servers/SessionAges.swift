@@ -76,7 +76,9 @@ struct SessionAges {
     /// Returns true if the last refusal of an order was about its session, which has ended: it asks for another one.
     func isOutdated(_ order: Order) -> Bool {
         let weather = simulation.weather
-        return simulation.setting.nodes == 1 && !weather.hasFaults && !weather.troublesLooks
+        // A look that was under way at the end of a session may have shown that it serves.
+        return order.server.protection.account.lastEnd < order.began && simulation.setting.nodes == 1
+            && !weather.hasFaults && !weather.troublesLooks
             && order.server.protection.hasOneSession && outdated.contains(order.number)
     }
 
