@@ -42,8 +42,11 @@ private struct ExchangeWatch {
     }
 
     func check() throws(Violation) {
-        // One at the beginning, one per round and per conflict, those whose connections had ended, and those sent in another way.
-        let most = 3 + ExchangeMachine.maxRounds + ExchangeMachine.maxConflicts + ExchangeMachine.maxResends
+        // One at the beginning, one per round and per conflict, those whose connections or sessions had ended, and those sent in
+        // another way.
+        let most =
+            3 + ExchangeMachine.maxRounds + ExchangeMachine.maxConflicts + ExchangeMachine.maxResends
+            + ExchangeMachine.maxWithdrawals
         try require(sends <= most, "sent \(sends) times")
     }
 }
@@ -130,7 +133,7 @@ private struct ExchangePlay: ~Copyable {
     private mutating func answer() throws(Violation) {
         switch below(12) {
         case 0: try perform(machine.switched())
-        case 1: try end(.broken(lost, resend: .ifIdempotent))
+        case 1: try end(flip() ? .withdrawn(.outrun) : .broken(lost, resend: .ifIdempotent))
         // The driver meets each of the two once at most: the next sending is another one.
         case 2 where setbacks.insert("expectation").inserted: try end(.expectationRefused)
         case 3 where setbacks.insert("unbound").inserted: try end(.unbound)
