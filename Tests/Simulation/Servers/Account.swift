@@ -218,11 +218,16 @@ final class Account {
         records[value]?.isRejected = true
         records[value]?.countedFrom = simulation.steps
         records[value]?.attempts = 1
-        records[value]?.excuses = 0
+        // An operator's act that is still on its way to the other nodes opens it again.
+        let isOpened = simulation.setting.nodes > 1 && time - simulation.time(of: lastUnlatch) < Self.wayToNodes
+        records[value]?.excuses = isOpened ? 1 : 0
     }
 
     /// Notes that the daemon has looked the value up.
     func isLookedUp() { if let stored { lookups[stored] = simulation.now } }
+
+    /// The longest way of an operator's act to all nodes, in ms.
+    private static let wayToNodes: Int64 = 1_000
 
     /// True if the daemon has looked a value up so lately that a login with it may be under way.
     func wasUsed(_ value: String) -> Bool { simulation.now - lookups[value, default: 0] < Self.longestLogin }
