@@ -31,6 +31,12 @@ struct SessionAges {
     /// Notes the session of a request.
     mutating func isSeen(_ request: ServerRequest, at server: SimulatedServer) { _ = age(of: request, at: server) }
 
+    /// Returns true if the server has seen another session since that of a request: then its refusal only asks for that one.
+    func isOld(_ request: ServerRequest, at server: SimulatedServer) -> Bool {
+        guard let name = Self.name(of: request, at: server), let age = ages[name] else { return false }
+        return ages.contains { $0.value > age && $0.key.hasPrefix("\(server.name) ") }
+    }
+
     /// Notes that an order is refused with the session of `request`.
     mutating func isRefused(_ order: Order, _ request: ServerRequest, at server: SimulatedServer) {
         outdated.remove(order.number)

@@ -160,7 +160,7 @@ final class SimulatedServer {
             if path.contains("/forbidden/"), resources.refuses(path) {
                 attempt?.isMoot()
                 // A session that was just established for it is no cause of another login (rule 4).
-                if noteRefusal(of: request) {
+                if noteRefusal(of: request), !simulation.carried.ages.isOld(request, at: self) {
                     // A body that is not kept lets nothing be sent again: only the next request learns of it.
                     simulation.sessions.refused(
                         "\(request.method) \(path)", of: protection.challengeName,
