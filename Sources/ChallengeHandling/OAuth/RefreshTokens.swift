@@ -16,10 +16,20 @@ public final class RefreshTokens: Sendable {
     private let stateName: String
     /// A token that could not be saved yet.
     private let unkept = Mutex<KeptRefreshToken?>(nil)
+    /// The credential's fields as they were refused for more scope than before, if no request for less was answered since.
+    private let unconfirmed = Mutex<[String: Secret]?>(nil)
 
     /// Creates the tokens of the named credential at that origin.
     public init(credential: String, origin: Origin) {
         stateName = "refresh-token.\(StateName.word(credential)).\(StateName.word("\(origin)"))"
+    }
+
+    /// Returns true if the value of `use` was refused for more scope, and it is not known if only for that.
+    func isUnconfirmed(_ use: CredentialUse) -> Bool { unconfirmed.withLock { $0 == use.credential.fields } }
+
+    /// Records that the value of `use` was refused for more scope, or what became of that.
+    func setUnconfirmed(_ use: CredentialUse, _ isUnconfirmed: Bool) {
+        unconfirmed.withLock { $0 = isUnconfirmed ? use.credential.fields : nil }
     }
 
     /// Returns the token to send. Throws `no-credential` if the credential has none, and `login-failed` if the state

@@ -65,22 +65,30 @@ struct TokenEndpoint {
 
     /// Returns the failure of a login that was refused for `scope`. A value that was never accepted is rejected, and
     /// its latch closes. For an accepted value `confirm` requests less scope: if the server grants that, the refusal
-    /// concerns only the scope.
+    /// concerns only the scope. Until that is answered, `tokens` remembers it: the refused request is not sent again.
     func end(
-        refused scope: Scope, retryAt: Int64?, of use: CredentialUse,
+        refused scope: Scope, retryAt: Int64?, of use: CredentialUse, _ tokens: RefreshTokens,
         confirm: (() async throws(LoginFailure) -> Answer)?
     ) async throws(LoginFailure) -> LoginFailure {
         guard let confirm, use.acceptance(in: conversation) != nil else {
             return await use.reject(.rejected, serverWait: retryAt, in: conversation)
         }
         report("token: refused for more than was accepted before, so less is asked for")
-        switch try await confirm() {
+        tokens.setUnconfirmed(use, true)
+        let answer = try await confirm()
+        tokens.setUnconfirmed(use, false)
+        switch answer {
         case .refused(let retryAt): return await use.reject(.rejected, serverWait: retryAt, in: conversation)
         case .accepted:
             return scopeFailure(
                 "The token endpoint accepts the credential \"\(use.key.credential)\", but refuses the scope "
                     + "\"\(ServerText.sentence("\(scope)"))\". Grant the scope to the client there.", retryAt: retryAt)
         }
+    }
+
+    /// Returns true if the value of `use` was accepted before, and refused since for more scope: less is requested first.
+    func isInDoubt(_ use: CredentialUse, _ tokens: RefreshTokens) -> Bool {
+        tokens.isUnconfirmed(use) && use.acceptance(in: conversation) != nil
     }
 
     /// Returns a failure of one scope, which is not requested again for a while.

@@ -62,11 +62,12 @@ public struct RegistryLogin: SessionLogin {
         let use = try await CredentialUse.lookUp(key, retryRejectedAfter: retryRejectedAfter, in: conversation)
         let sentAt = conversation.now()
         let answer: TokenAnswer
-        switch try await ask(endpoint, for: scope, use) {
+        let isInDoubt = !scope.isEmpty && endpoint.isInDoubt(use, refreshTokens)
+        switch isInDoubt ? .refused(retryAt: nil) : try await ask(endpoint, for: scope, use) {
         case .accepted(let response): answer = TokenAnswer(response.body)
         case .refused(let retryAt):
             throw try await endpoint.end(
-                refused: scope, retryAt: retryAt, of: use,
+                refused: scope, retryAt: retryAt, of: use, refreshTokens,
                 confirm: scope.isEmpty
                     ? nil : { () async throws(LoginFailure) in try await ask(endpoint, for: .empty, use) })
         }

@@ -67,6 +67,25 @@ struct RefusedScopeTests {
         #expect(await rig.lose(try login("read")).code == .latched)
     }
 
+    @Test("a secret refused for more scope is not sent for it again until it is known whether less is refused too")
+    func unconfirmed() async throws {
+        let silent = TokenScript.asked { $0.form("scope") == "read" }
+            .replying(.failure(SideRequestError(.unreachable, reason: "no answer")))
+        for isRight in [true, false] {
+            let rig = await accepted([
+                asked(for: "admin read", 401, "invalid_client"), silent, silent,
+                asked(for: "read", isRight ? 200 : 401, "invalid_client"),
+            ])
+            let login = try login("admin read")
+            for _ in 0..<2 {
+                await #expect(throws: LoginFailure.self) { try await login.logIn(rig.conversation) }
+                #expect(rig.latches.all.isEmpty)
+            }
+            let failure = await rig.lose(login)
+            #expect(failure.code == (isRight ? .failed : .rejected) && failure.concernsScope == isRight)
+        }
+    }
+
     @Test("a secret that is refused for the configured scope is rejected at once, accepted before or not")
     func configured() async throws {
         for rig in [
