@@ -16,7 +16,7 @@ struct HTTP1ClientMachine: ~Copyable {
         /// The request waits for the connection.
         case connecting(HTTP1ClientRequest)
         case running(HTTP1ClientRequest)
-        /// The answer is complete. The connection can take another request once the owner releases this one.
+        /// The answer is complete, or nothing was sent. The connection can take another request once the owner releases this one.
         case ended
         /// The connection is idle between two requests.
         case idle
@@ -161,7 +161,7 @@ struct HTTP1ClientMachine: ~Copyable {
 
     /// Ends the request and decides if the connection can take another (RFC 9112 §9.3).
     ///
-    /// `isKept`: heads and buffers allow that.
+    /// `isKept`: heads and buffers allow that; before the request is sent, that the connection is established.
     mutating func end(isKept: Bool) -> EndAction {
         switch state {
         case .running(let request) where request.reader == .whole && isKept:

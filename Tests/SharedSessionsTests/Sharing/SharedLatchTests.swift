@@ -15,6 +15,12 @@ struct SharedLatchTests {
     private let rejected = Credential(name: "pin", fields: ["pin": Secret("9999")])
     private let now: Int64 = 1_000_000_000_000
 
+    /// Returns the gate of a node, which shares its latches by digests that all nodes know.
+    private func node() -> SharedAttemptGate {
+        let digests = SharedDigests(sealing: OpenSealing(), canonical: NodesOfTests.canonical)
+        return SharedAttemptGate(sharedDigests: { digests.digests(of: $1, rejectedFor: $0) }, now: { [now] in now })
+    }
+
     private func isClosed(_ gate: SharedAttemptGate, _ credential: Credential? = nil, now: Int64? = nil) -> Bool {
         let use = CredentialUse(key: key, credential: credential ?? rejected)
         return gate.refusal(of: use, now: now ?? self.now) != nil
@@ -50,10 +56,6 @@ struct SharedLatchTests {
 
     @Test("a value that another node saw rejected is not sent once the latches are read")
     func read() async {
-        let digests = SharedDigests(sealing: OpenSealing(), canonical: NodesOfTests.canonical)
-        func node() -> SharedAttemptGate {
-            SharedAttemptGate(sharedDigests: { digests.digests(of: $1, rejectedFor: $0) }, now: { [now] in now })
-        }
         let (one, other) = (node(), node())
         await close(one)
         #expect(!isClosed(other))
@@ -63,10 +65,6 @@ struct SharedLatchTests {
 
     @Test("a value that another node saw rejected does not count as accepted any more, even once its latch is opened")
     func acceptance() async {
-        let digests = SharedDigests(sealing: OpenSealing(), canonical: NodesOfTests.canonical)
-        func node() -> SharedAttemptGate {
-            SharedAttemptGate(sharedDigests: { digests.digests(of: $1, rejectedFor: $0) }, now: { [now] in now })
-        }
         let (one, other) = (node(), node())
         for value in ["9999", "1234"] {
             let use = CredentialUse(key: key, credential: Credential(name: "pin", fields: ["pin": Secret(value)]))

@@ -52,8 +52,9 @@ struct SessionAges {
             return
         }
         // A password may be wrong by now, unless another one has been right since.
-        let isReplaced = served.contains { $0.hasPrefix("\(server.name) Basic ") && ages[$0, default: 0] > age }
-        if served.contains(name), isReplaced || !name.hasPrefix("\(server.name) Basic ") {
+        let password = "\(server.name) Basic "
+        let isReplaced = served.contains { $0.hasPrefix(password) && ages[$0, default: 0] > age }
+        if served.contains(name), isReplaced || !name.hasPrefix(password) {
             outdated.insert(order.number)
         }
     }
