@@ -5,13 +5,13 @@ internal import Redis
 
 /// The one Lua script that carries out every request atomically. It is sent in full at most once.
 ///
-/// A session has two keys. The first is a hash with `fence`, the count of leases; `token`, `leased` (its generation) and `until`, the
-/// lease, which stays until another one is granted, since an expired one only *may* be replaced; `ended` and `last`, token and
-/// generation of the lease that ended last, so that a lost reply can be repeated; `failure`, `paused` (until when) and `failures`
-/// (consecutive ones). It is kept for 400 days after its last change, longer than any session. The second is the session, which
-/// expires with its lifetime. Sessions of one account have a third in common, the *turn*: the token of the one lease among them,
-/// which expires with it, so that a credential is not sent for two scopes at once. A missing count, at first or after a loss of data, begins with the store's clock, so that no
-/// generation is given out twice.
+/// A session has two keys. The first is a hash with `fence`, the count of leases; `token`, `leased` (its generation) and `until`,
+/// the lease, which stays until another one is granted, since an expired one only *may* be replaced; `ended` and `last`, token
+/// and generation of the lease that ended last, so that a lost reply can be repeated; `failure`, `paused` (until when) and
+/// `failures` (consecutive ones). It is kept for 400 days after its last change, longer than any session. The second is the
+/// session, which expires with its lifetime. Sessions of one account have a third in common, the *turn*: the token of the one
+/// lease among them, which expires with it, so that a credential is not sent for two scopes at once. A missing count, at first or
+/// after a loss of data, begins with the store's clock, so that no generation is given out twice.
 ///
 /// The latches are a hash by digest, an order by when they closed, and the count of changes, which is kept for ever and begins with the
 /// clock as well. The used one-time codes are a sorted set: seeds by the end of their last used step, in ms since 1970.
