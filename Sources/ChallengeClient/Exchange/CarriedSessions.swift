@@ -26,6 +26,8 @@ struct CarriedSessions {
     var checks: [any AnswerCheck] = []
     /// The session that a login has brought for this exchange.
     var established: HeldSession?
+    /// The number of confirmations that had begun when a session of the request was refused.
+    var confirmationsBefore: UInt64 = 0
     /// The slot of a refused session that led to a login known to the gate.
     var refusedSlot: Int?
     /// The cookies in the answer that belong to the sessions, not to the caller.

@@ -250,7 +250,11 @@ extension Exchange {
         case .failed(let failure) where !failure.isUnknown:
             resumeAnswer { $0.perform($0.machine.sessionRejected(ExchangeError(failure))) }
         case .failed: resumeAnswer { $0.perform($0.keepSession(isConfirmed: false)) }
-        case .kept(_, let isConfirmed): resumeAnswer { $0.perform($0.keepSession(isConfirmed: isConfirmed)) }
+        case .kept(_, let confirmation?) where confirmation <= sessions.confirmationsBefore:
+            // It may have asked before the session ended, and the refusal came after that.
+            resumeAnswer { $0.confirm(slot) }
+        case .kept(_, let confirmation):
+            resumeAnswer { $0.perform($0.keepSession(isConfirmed: confirmation != nil)) }
         case .verify(let key, let session):
             // Another session is there already; the next exchange that needs it tries it.
             runtime.logins.recordVerification(of: key, generation: session.generation, .undecided, ticket: ticket)

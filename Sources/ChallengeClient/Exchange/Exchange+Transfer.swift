@@ -106,7 +106,9 @@ extension Exchange: TransferOwner {
         if machine.hasOutcomes { reportOutcomes() }
         switch action {
         case .wait: return
-        case .confirm(let slot): confirm(slot)
+        case .confirm(let slot):
+            sessions.confirmationsBefore = runtime.gate.read { $0.sessions.confirmations }
+            confirm(slot)
         case .deliver(let verifiesSessions):
             // Also if another exchange's login established the session: the record of the old one is no refusal.
             if verifiesSessions, let slot = machine.establishedSlot ?? sessions.refusedSlot { forgetRefusal(of: slot) }

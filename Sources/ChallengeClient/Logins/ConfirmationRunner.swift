@@ -37,6 +37,17 @@ final class ConfirmationRunner {
         of slot: RouteSessions.Slot, generation: UInt64, at plan: UpstreamPlan, challenge: ExaminedResponse,
         cause: LoginCause, finish: @escaping (_ isOver: Bool) -> Void
     ) {
+        let before = services.gate.read { $0.sessions.confirmations }
+        requestConfirmation(
+            of: slot, generation: generation, after: before, at: plan, challenge: challenge, cause: cause,
+            finish: finish)
+    }
+
+    /// As above, by a confirmation that was not among the first `before`.
+    private func requestConfirmation(
+        of slot: RouteSessions.Slot, generation: UInt64, after before: UInt64, at plan: UpstreamPlan,
+        challenge: ExaminedResponse, cause: LoginCause, finish: @escaping (_ isOver: Bool) -> Void
+    ) {
         let ticket = runtime.nextTicket()
         switch requestConfirmation(
             of: slot, generation: generation, ticket: ticket, at: plan, challenge: challenge, cause: cause)
@@ -46,12 +57,14 @@ final class ConfirmationRunner {
         case .confirm, .wait:
             runtime.waiters.add(ticket) { [unowned self] outcome in
                 switch outcome {
-                case .failed, .kept: finish(false)
-                case .verify, .established: finish(true)
-                case .askAgain:
-                    requestConfirmation(
-                        of: slot, generation: generation, at: plan, challenge: challenge, cause: cause, finish: finish)
+                case .kept(_, let confirmation?) where confirmation <= before: break
+                case .askAgain: break
+                case .failed, .kept: return finish(false)
+                case .verify, .established: return finish(true)
                 }
+                requestConfirmation(
+                    of: slot, generation: generation, after: before, at: plan, challenge: challenge, cause: cause,
+                    finish: finish)
             }
         }
     }

@@ -126,8 +126,12 @@ extension SessionTable {
         entry.waiters.append(waiter)
         if isUnverified, entry.verifier == waiter { entry.verifier = nil }
         let leads = !entry.isLoggingIn && entry.verifier == nil && !isLoggingIn(siblingOf: key)
-        // Prevents a login or renewal in the meantime.
-        if leads { entry.isLoggingIn = true }
+        if leads {
+            // Prevents a login or renewal in the meantime.
+            entry.isLoggingIn = true
+            confirmations += 1
+            entry.confirmation = confirmations
+        }
         entries[key] = entry
         return leads ? .confirm(session) : .wait
     }
@@ -151,13 +155,13 @@ extension SessionTable {
             return dequeueWaiters(of: key, with: .askAgain) + dequeueSiblingWaiters(of: key)
         case .stillGood:
             entries[key]?.unconfirmed = nil
-            return dequeueWaiters(of: key, with: .kept(held, isConfirmed: true)) + dequeueSiblingWaiters(of: key)
+            return dequeueWaiters(of: key, withConfirmed: held) + dequeueSiblingWaiters(of: key)
         case .unknown:
             let end = now.addingReportingOverflow(limits.confirmationPause)
             entries[key]?.unconfirmed = (
                 generation, end.overflow ? .max : end.partialValue, (last?.count ?? 0) + 1
             )
-            return dequeueWaiters(of: key, with: .kept(held, isConfirmed: false)) + dequeueSiblingWaiters(of: key)
+            return dequeueWaiters(of: key, with: .kept(held, confirmation: nil)) + dequeueSiblingWaiters(of: key)
         }
     }
 
@@ -172,7 +176,7 @@ extension SessionTable {
         case .stillGood:
             entries[key]?.held = unverified
             entries[key]?.backOff = BackOff()
-            return dequeueWaiters(of: key, with: .kept(unverified, isConfirmed: true)) + dequeueSiblingWaiters(of: key)
+            return dequeueWaiters(of: key, withConfirmed: unverified) + dequeueSiblingWaiters(of: key)
         case .unknown:
             let failure = LoginFailure(
                 .failed, challenge: key.challenge,
@@ -181,6 +185,12 @@ extension SessionTable {
                     + "accepted. Set `prove-at` to an address that every accepted user may GET.")
             return finish(key, with: .failure(failure), now: now, chance: 0)
         }
+    }
+
+    private mutating func dequeueWaiters(of key: SessionKey, withConfirmed session: HeldSession)
+        -> [(waiter: Waiter, outcome: Outcome)]
+    {
+        dequeueWaiters(of: key, with: .kept(session, confirmation: entries[key]?.confirmation))
     }
 
     /// Returns true if a session of `key` is held, or hidden during its confirmation.

@@ -15,6 +15,8 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
     let limits: SessionLimits
     /// Number that grows with every change of the held sessions.
     public internal(set) var version: UInt64 = 1
+    /// Number of confirmations begun so far, of all keys. An exchange notes it when its session is refused.
+    public internal(set) var confirmations: UInt64 = 0
 
     /// Creates an empty table.
     public init(limits: SessionLimits = SessionLimits()) {
@@ -123,8 +125,11 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
         case failed(LoginFailure)
         /// Try an unverified session, and report the result to `recordVerification`; the other waiters continue to wait.
         case verify(SessionKey, HeldSession)
-        /// The session in doubt is kept, and the challenge is the response; `isConfirmed` means it was seen to work.
-        case kept(HeldSession, isConfirmed: Bool)
+        /// The session in doubt is kept, and the challenge is the response. `confirmation` is the number of the confirmation that
+        /// saw it work, and `nil` if none did.
+        ///
+        /// A confirmation whose number an exchange had noted already began before the refusal, and says nothing about it.
+        case kept(HeldSession, confirmation: UInt64?)
         /// The login succeeded.
         case established(HeldSession)
     }
@@ -324,6 +329,8 @@ struct SessionEntry<Waiter: Sendable & Equatable>: Sendable {
     var unverified: HeldSession?
     /// Exchange that is verifying the session.
     var verifier: Waiter?
+    /// Number of the last confirmation.
+    var confirmation: UInt64 = 0
     /// Session whose last confirmations had no usable answer, the end of the pause, and their number.
     var unconfirmed: (generation: UInt64, until: Int64, count: Int)?
 }

@@ -253,6 +253,28 @@ struct ExchangeSessionTests {
         #expect(rig.caller.takeEvents() == ["head 200", "ended"])
     }
 
+    @Test("a confirmation that began before the refusal does not decide on it")
+    func late() throws {
+        let login = HeldLogin(confirmation: .over)
+        let rig = try ExchangeRig(logins: [login.authenticator("corp", detector: corp, confirms: true)])
+        let (gate, key) = (rig.services.gate, rig.key("corp"))
+        _ = gate.adopt(key, .named("old"), establishedAt: ExchangeRig.now)
+        let held = try #require(gate.held(key))
+        let (generation, other) = (held.generation, rig.runtime.nextTicket())
+        #expect(
+            gate.change { $0.sessions.requestConfirmation(of: key, generation: generation, waiter: other, now: 0) }
+                == .confirm(held))
+        rig.get()
+        rig.stream?.answerWhole("401 Unauthorized", "X-Login: corp", body: "no")
+        rig.settle()
+        #expect(login.count == 0)
+        rig.services.notify(
+            gate.change { $0.sessions.confirm(key, generation: generation, .stillGood, now: ExchangeRig.now) })
+        rig.settle()
+        #expect(login.count == 1)
+        #expect(rig.caller.takeEvents() == [])
+    }
+
     @Test("two unverified sessions of one request are tried together, and each gets a verdict")
     func twoUnverified() throws {
         let (first, second) = (HeldLogin(), HeldLogin())

@@ -27,7 +27,7 @@ struct ConfirmationTests {
         #expect(table.beginRenewal(key, now: 1) == false)
         let told = table.confirm(key, generation: 1, .stillGood, now: 2)
         #expect(told.map(\.waiter) == [1, 2])
-        #expect(told.allSatisfy { $0.outcome == .kept(held, isConfirmed: true) })
+        #expect(told.allSatisfy { $0.outcome == .kept(held, confirmation: 1) })
         #expect(table.held(key) == held)
         #expect(table.beginRenewal(key, now: 2) == true)
     }
@@ -46,7 +46,7 @@ struct ConfirmationTests {
     mutating func unknown() {
         _ = table.requestConfirmation(of: key, generation: 1, waiter: 1, now: 1)
         let told = table.confirm(key, generation: 1, .unknown, now: 2)
-        #expect(told.map(\.outcome) == [.kept(held, isConfirmed: false)])
+        #expect(told.map(\.outcome) == [.kept(held, confirmation: nil)])
         #expect(table.requestConfirmation(of: key, generation: 1, waiter: 1, now: 5_001) == .keep)
         #expect(table.requestConfirmation(of: key, generation: 1, waiter: 1, now: 5_002) == .confirm(held))
         _ = table.confirm(key, generation: 1, .unknown, now: 5_003)
@@ -83,6 +83,18 @@ struct ConfirmationTests {
         table.removeWaiter(2, of: key)
         #expect(table.requestConfirmation(of: key, generation: 1, waiter: 4, now: 1) == .wait)
         #expect(table.confirm(key, generation: 1, .stillGood, now: 2).map(\.waiter) == [1, 3, 4])
+    }
+
+    @Test("a confirmation has a number, which tells if it began before a refusal")
+    mutating func late() {
+        _ = table.requestConfirmation(of: key, generation: 1, waiter: 1, now: 1)
+        let before = table.confirmations
+        _ = table.requestConfirmation(of: key, generation: 1, waiter: 2, now: 2)
+        _ = table.confirm(key, generation: 1, .stillGood, now: 3)
+        #expect(table.requestConfirmation(of: key, generation: 1, waiter: 2, now: 3) == .confirm(held))
+        let told = table.confirm(key, generation: 1, .stillGood, now: 4)
+        #expect(before == 1)
+        #expect(told.map(\.outcome) == [.kept(held, confirmation: 2)])
     }
 
     @Test("a session in doubt that a renewal replaces is over for the waiters")

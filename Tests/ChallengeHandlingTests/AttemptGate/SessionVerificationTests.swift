@@ -156,7 +156,7 @@ struct SessionVerificationTests {
         #expect(table.request(key, rejected: nil, waiter: 4, now: 0) == .wait)
         let told = table.confirm(key, generation: unverified.generation, .stillGood, now: 0)
         #expect(told.map(\.waiter) == [2, 3, 1, 4])
-        #expect(told.allSatisfy { $0.outcome == .kept(unverified, isConfirmed: true) })
+        #expect(told.allSatisfy { $0.outcome == .kept(unverified, confirmation: 1) })
         #expect(table.request(key, rejected: nil, waiter: 5, now: 0) == .use(unverified))
     }
 

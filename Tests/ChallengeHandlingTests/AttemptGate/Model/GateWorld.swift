@@ -311,7 +311,7 @@ struct GateRig {
             case .askAgain: ask(waiter, wanted, resource, rejected: nil, rounds: 0)
             case .failed: break
             case .verify(_, let held): send(waiter, wanted, held, resource, isUnverified: true, rounds: 0)
-            case .kept(let held, isConfirmed: true) where resource == ModelResource.forbidden:
+            case .kept(let held, _?) where resource == ModelResource.forbidden:
                 gate.refusals.recordRefusal(
                     RefusedUse(key: place(resource, wanted), generation: held.generation), now: now)
             case .kept(let held, _), .established(let held):
