@@ -177,7 +177,8 @@ package struct SessionStoreModel: Sendable {
     private mutating func acquire(
         _ after: UInt64, _ token: LeaseToken, _ life: Duration, _ entry: inout Entry, _ name: String, _ now: Int64
     ) -> StoreReply {
-        if let lease = entry.lease, lease.token == token {
+        let turn = turn(of: name, now)
+        if let lease = entry.lease, lease.token == token, turn.map({ $0.token == token }) ?? true {
             entry.lease?.until = now + life.milliseconds
             take(name, token, life, now)
             return .granted(generation: lease.generation, latches: latchCount)
@@ -186,7 +187,7 @@ package struct SessionStoreModel: Sendable {
             return .failed(failure.bytes, for: .milliseconds(failure.until - now))
         }
         if let lease = entry.lease, lease.until > now { return .wait(.milliseconds(lease.until - now)) }
-        if let turn = turn(of: name, now), turn.token != token {
+        if let turn, turn.token != token {
             return .wait(min(.milliseconds(turn.until - now), Self.turnWait))
         }
         let generation = entry.next(after: after, now)

@@ -147,14 +147,14 @@ enum RedisScript {
           local after, token, life = tonumber(a), b, tonumber(c)
           local found = later(after)
           if found then return found end
-          if s.token == token then
+          local turn = redis.call('GET', KEYS[7])
+          if s.token == token and (not turn or turn == token) then
             put('until', digits(now + life))
             take(token, life)
             return {'granted', tonumber(s.leased), count()}
           end
           if s.paused and tonumber(s.paused) > now then return {'failed', s.failure, tonumber(s.paused) - now} end
           if s.token and tonumber(s['until']) > now then return {'wait', tonumber(s['until']) - now} end
-          local turn = redis.call('GET', KEYS[7])
           if turn and turn ~= token then return {'wait', math.min(redis.call('PTTL', KEYS[7]), \(turnWait))} end
           local n = following(after)
           take(token, life)
