@@ -10,6 +10,8 @@ struct SessionAges {
         let at: Int64
         /// The number of the order.
         let order: Int
+        /// True if the session was established while the order waited: such a refusal is taken as the resource's.
+        let isOfNew: Bool
     }
 
     /// The time for which a resource may be known to refuse a session and all later ones, in ms, with the way of an answer.
@@ -45,12 +47,13 @@ struct SessionAges {
         resources[order.number] = resource
         let begin = simulation.now - Self.memory
         let recent = refusals[resource, default: []].filter { $0.at >= begin }
-        refusals[resource] = recent + [Refusal(age: age, at: simulation.now, order: order.number)]
-        // One that was used before the order began was not won for it, and no older one shows that the resource refuses all.
         let isOlder = simulation.time(of: age) < order.began
-        guard isOlder, !recent.contains(where: { $0.age < age }), let name = Self.name(of: request, at: server) else {
-            return
-        }
+        refusals[resource] =
+            recent + [Refusal(age: age, at: simulation.now, order: order.number, isOfNew: !isOlder)]
+        // One that was used before the order began was not won for it, and no other shows that the resource refuses all.
+        guard isOlder, !recent.contains(where: { $0.age < age || $0.isOfNew }),
+            let name = Self.name(of: request, at: server)
+        else { return }
         // A password may be wrong by now, unless another one has been right since.
         let password = "\(server.name) Basic "
         let isReplaced = served.contains { $0.hasPrefix(password) && ages[$0, default: 0] > age }
@@ -83,9 +86,7 @@ struct SessionAges {
     /// Returns true if the last refusal of an order was about its session, which has ended: it asks for another one.
     func isOutdated(_ order: Order) -> Bool {
         let weather = simulation.weather
-        // A look that was under way at the end of a session may have shown that it serves.
-        return order.server.protection.account.lastEnd < order.began && simulation.setting.nodes == 1
-            && !weather.hasFaults && !weather.troublesLooks
+        return simulation.setting.nodes == 1 && !weather.hasFaults && !weather.troublesLooks
             && order.server.protection.hasOneSession && outdated.contains(order.number)
     }
 
