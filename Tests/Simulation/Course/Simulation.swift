@@ -60,6 +60,8 @@ final class Simulation: @unchecked Sendable {
     private var lastOrder = 0
     private var drainEnd = 0
     private var isCondemned = false
+    /// The loops of processes that have ended.
+    var endedLoops: [EventLoop] = []
 
     init(seed: UInt64, file: String, isTold: Bool = false) throws {
         self.seed = seed
@@ -216,6 +218,9 @@ final class Simulation: @unchecked Sendable {
 
     /// Lets go of everything that holds it, so that its memory is free.
     func release() {
+        // What a dead process was told later holds its loop.
+        for loop in endedLoops { loop.run() }
+        endedLoops = []
         (servers, disks, processes, callers, guests) = ([], [], [], [], [])
         (orders, times, agenda, maker) = ([:], [], Agenda(), ServerMaker(self))
         slowAnswers = SlowAnswers()

@@ -310,6 +310,7 @@ final class SimulatedProcess: @unchecked Sendable {
         }
         status.end()
         traffic.clear()
+        simulation.endedLoops += loops
         (workers, acceptors, loops) = ([], [], [])
     }
 }
