@@ -63,32 +63,45 @@ struct TokenEndpoint {
         throw failure(detail, retryAt: retryAt)
     }
 
-    /// Returns the failure of a login that was refused for `scope`. A value that was never accepted is rejected, and
-    /// its latch closes. For an accepted value `confirm` requests less scope: if the server grants that, the refusal
-    /// concerns only the scope. Until that is answered, `tokens` remembers it: the refused request is not sent again.
-    func end(
-        refused scope: Scope, retryAt: Int64?, of use: CredentialUse, _ tokens: RefreshTokens,
-        confirm: (() async throws(LoginFailure) -> Answer)?
-    ) async throws(LoginFailure) -> LoginFailure {
-        guard let confirm, use.acceptance(in: conversation) != nil else {
-            return await use.reject(.rejected, serverWait: retryAt, in: conversation)
-        }
-        report("token: refused for more than was accepted before, so less is asked for")
-        tokens.setUnconfirmed(use, true)
-        let answer = try await confirm()
-        tokens.setUnconfirmed(use, false)
-        switch answer {
-        case .refused(let retryAt): return await use.reject(.rejected, serverWait: retryAt, in: conversation)
-        case .accepted:
-            return scopeFailure(
+    /// Requests a token for `scope` by `send`, and returns its response. Throws the failure of a login that is refused.
+    ///
+    /// A value that was never accepted is rejected, and its latch closes. If an accepted one is refused for more than
+    /// the `usual` scope, that one is requested as well: if the server grants it, the refusal concerns only the scope.
+    /// Until that is answered, `tokens` remembers the refusal, and the usual scope is requested first.
+    func ask(
+        for scope: Scope, usually usual: Scope, of use: CredentialUse, _ tokens: RefreshTokens,
+        by send: (Scope) async throws(LoginFailure) -> Answer
+    ) async throws(LoginFailure) -> SideResponse {
+        var mayConfirm: Bool { scope != usual && use.acceptance(in: conversation) != nil }
+        let isDoubted = tokens.isUnconfirmed(use) && mayConfirm
+        if isDoubted { try await confirm(use, tokens, usual, by: send) }
+        switch try await send(scope) {
+        case .accepted(let response):
+            if scope == usual { tokens.setUnconfirmed(use, false) }
+            return response
+        case .refused(let retryAt):
+            guard mayConfirm else { throw await use.reject(.rejected, serverWait: retryAt, in: conversation) }
+            if !isDoubted {
+                report("token: refused for more than was accepted before, so less is asked for")
+                try await confirm(use, tokens, usual, by: send)
+            }
+            throw scopeFailure(
                 "The token endpoint accepts the credential \"\(use.key.credential)\", but refuses the scope "
                     + "\"\(ServerText.sentence("\(scope)"))\". Grant the scope to the client there.", retryAt: retryAt)
         }
     }
 
-    /// Returns true if the value of `use` was accepted before, and refused since for more scope: less is requested first.
-    func isInDoubt(_ use: CredentialUse, _ tokens: RefreshTokens) -> Bool {
-        tokens.isUnconfirmed(use) && use.acceptance(in: conversation) != nil
+    /// Sends the request for the usual scope, which shows if a refused value is still accepted. Throws the failure of one
+    /// that is not.
+    private func confirm(
+        _ use: CredentialUse, _ tokens: RefreshTokens, _ usual: Scope,
+        by send: (Scope) async throws(LoginFailure) -> Answer
+    ) async throws(LoginFailure) {
+        tokens.setUnconfirmed(use, true)
+        let answer = try await send(usual)
+        tokens.setUnconfirmed(use, false)
+        guard case .refused(let retryAt) = answer else { return }
+        throw await use.reject(.rejected, serverWait: retryAt, in: conversation)
     }
 
     /// Returns a failure of one scope, which is not requested again for a while.

@@ -51,18 +51,8 @@ public struct TokenLogin: SessionLogin {
         let use = try await CredentialUse.lookUp(key, retryRejectedAfter: retryRejectedAfter, in: conversation)
         let endpoint = TokenEndpoint(name: key.challenge, conversation: conversation)
         let sentAt = conversation.now()
-        let isGrown = scope != configuredScope
-        let isInDoubt = isGrown && endpoint.isInDoubt(use, self.refreshTokens)
-        let response: SideResponse
-        switch isInDoubt ? .refused(retryAt: nil) : try await ask(endpoint, for: scope, use, refreshTokens) {
-        case .accepted(let accepted): response = accepted
-        case .refused(let retryAt):
-            throw try await endpoint.end(
-                refused: scope, retryAt: retryAt, of: use, self.refreshTokens,
-                confirm: isGrown
-                    ? { () async throws(LoginFailure) in
-                        try await ask(endpoint, for: configuredScope, use, refreshTokens)
-                    } : nil)
+        let response = try await endpoint.ask(for: scope, usually: configuredScope, of: use, self.refreshTokens) {
+            (scope) async throws(LoginFailure) in try await ask(endpoint, for: scope, use, refreshTokens)
         }
         let token = try endpoint.token(in: TokenAnswer(response.body), status: response.status)
         await use.accept(in: conversation)

@@ -61,18 +61,12 @@ public struct RegistryLogin: SessionLogin {
     private func logIn(_ endpoint: TokenEndpoint, _ conversation: Conversation) async throws(LoginFailure) -> Session {
         let use = try await CredentialUse.lookUp(key, retryRejectedAfter: retryRejectedAfter, in: conversation)
         let sentAt = conversation.now()
-        let answer: TokenAnswer
-        let isInDoubt = !scope.isEmpty && endpoint.isInDoubt(use, refreshTokens)
-        switch isInDoubt ? .refused(retryAt: nil) : try await ask(endpoint, for: scope, use) {
-        case .accepted(let response): answer = TokenAnswer(response.body)
-        case .refused(let retryAt):
-            throw try await endpoint.end(
-                refused: scope, retryAt: retryAt, of: use, refreshTokens,
-                confirm: scope.isEmpty
-                    ? nil : { () async throws(LoginFailure) in try await ask(endpoint, for: .empty, use) })
+        let response = try await endpoint.ask(for: scope, usually: .empty, of: use, refreshTokens) {
+            (scope) async throws(LoginFailure) in try await ask(endpoint, for: scope, use)
         }
         let token = try endpoint.token(
-            in: answer, status: 200, named: ["token", "access_token"], defaultSeconds: Self.defaultLifetime)
+            in: TokenAnswer(response.body), status: 200, named: ["token", "access_token"],
+            defaultSeconds: Self.defaultLifetime)
         await use.accept(in: conversation)
         return Session(
             fields: [placement.field(carrying: token.value)], expiresAt: token.expiresAt(sentAt: sentAt))

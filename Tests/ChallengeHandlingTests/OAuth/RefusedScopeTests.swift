@@ -72,10 +72,12 @@ struct RefusedScopeTests {
         let silent = TokenScript.asked { $0.form("scope") == "read" }
             .replying(.failure(SideRequestError(.unreachable, reason: "no answer")))
         for isRight in [true, false] {
-            let rig = await accepted([
-                asked(for: "admin read", 401, "invalid_client"), silent, silent,
-                asked(for: "read", isRight ? 200 : 401, "invalid_client"),
-            ])
+            let last = isRight ? [asked(for: "admin read", 401, "invalid_client")] : []
+            let rig = await accepted(
+                [
+                    asked(for: "admin read", 401, "invalid_client"), silent, silent,
+                    asked(for: "read", isRight ? 200 : 401, "invalid_client"),
+                ] + last)
             let login = try login("admin read")
             for _ in 0..<2 {
                 await #expect(throws: LoginFailure.self) { try await login.logIn(rig.conversation) }
@@ -84,6 +86,18 @@ struct RefusedScopeTests {
             let failure = await rig.lose(login)
             #expect(failure.code == (isRight ? .failed : .rejected) && failure.concernsScope == isRight)
         }
+    }
+
+    @Test("more scope is granted as soon as the secret, once refused for it, is known to be accepted")
+    func granted() async throws {
+        let silent = TokenScript.asked { $0.form("scope") == "read" }
+            .replying(.failure(SideRequestError(.unreachable, reason: "no answer")))
+        let rig = await accepted([
+            asked(for: "admin read", 401, "invalid_client"), silent, asked(for: "read"), asked(for: "admin read"),
+        ])
+        let login = try login("admin read")
+        await #expect(throws: LoginFailure.self) { try await login.logIn(rig.conversation) }
+        _ = try await rig.logIn(login)
     }
 
     @Test("a secret that is refused for the configured scope is rejected at once, accepted before or not")
