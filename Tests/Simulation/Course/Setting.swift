@@ -22,13 +22,14 @@ struct Setting {
     /// The path that is routed elsewhere.
     private let privatePath: String
 
-    /// Creates a setting of `servers` servers; `file` is the path of a Unix socket.
-    init(_ chance: inout Chance, _ weather: Weather, servers: Int, file: String) {
-        isUnix = chance.oneIn(3)
+    /// Creates a setting of `servers` servers; `file` is the path of a Unix socket. `scene` may ask for several nodes.
+    init(_ chance: inout Chance, _ weather: Weather, servers: Int, file: String, scene: Scene?) {
+        isUnix = chance.oneIn(3) && scene?.hasNodes != true
         workers = chance.pick(1...3)
         listeners = Listeners(&chance, isUnix: isUnix, file: file)
         // The crowd is told which places one process has.
-        nodes = weather.allowsNodes && !isUnix && !listeners.isCrowded && !chance.oneIn(3) ? 2 : 1
+        let allowsNodes = weather.allowsNodes && !isUnix && !listeners.isCrowded
+        nodes = allowsNodes && scene?.hasNodes ?? !chance.oneIn(3) ? 2 : 1
         callers = listeners.isCrowded ? chance.pick(2...4) : chance.pick(2...12)
         hasRoutes = isUnix || servers > 1
         provesAt = chance.oneIn(2)

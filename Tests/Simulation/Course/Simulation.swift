@@ -22,7 +22,9 @@ final class Simulation: @unchecked Sendable {
     let setting: Setting
     var agenda = Agenda()
     private(set) var servers: [SimulatedServer] = []
-    private lazy var maker = ServerMaker(self)
+    private lazy var maker = ServerMaker(self, of: kind)
+    /// The kind of all servers, if one is asked for.
+    private let kind: ServerMaker.Kind?
     var slowAnswers = SlowAnswers()
     private(set) var disks: [SimulatedDisk] = []
     lazy var rules = Rules(self)
@@ -63,15 +65,17 @@ final class Simulation: @unchecked Sendable {
     /// The loops of processes that have ended.
     var endedLoops: [EventLoop] = []
 
-    init(seed: UInt64, file: String, isTold: Bool = false) throws {
+    init(seed: UInt64, file: String, isTold: Bool = false, scene: Scene? = nil) throws {
         self.seed = seed
         self.isTold = isTold
         chance = Chance(seed: seed)
-        weather = Weather(&chance)
+        let weather = Weather(&chance)
+        self.weather = scene?.weather ?? weather
         begin = LoopInstant(nanoseconds: 1_000_000_000_000)
         clock = ManualLoopClock(start: begin)
         let count = chance.pick(1...3)
-        setting = Setting(&chance, weather, servers: count, file: file)
+        setting = Setting(&chance, self.weather, servers: count, file: file, scene: scene)
+        kind = scene?.kind
         for _ in 0..<setting.nodes { disks.append(try SimulatedDisk(self)) }
         for number in 0..<count { servers.append(maker.makeServer(number)) }
         let store = setting.nodes > 1 ? SimulatedSessionStore(self) : nil
@@ -222,7 +226,7 @@ final class Simulation: @unchecked Sendable {
         for loop in endedLoops { loop.run() }
         endedLoops = []
         (servers, disks, processes, callers, guests) = ([], [], [], [], [])
-        (orders, times, agenda, maker) = ([:], [], Agenda(), ServerMaker(self))
+        (orders, times, agenda, maker) = ([:], [], Agenda(), ServerMaker(self, of: kind))
         slowAnswers = SlowAnswers()
     }
 

@@ -5,6 +5,7 @@ import Glibc
 import Synchronization
 
 /// `simulation SEED [STEPS]` runs one simulation; `simulation --seconds S [--from SEED]` runs one simulation after the other.
+/// `--scene WORDS` makes all of them of these; see `Scene`.
 enum SimulationCommand {
     /// The usual number of steps of one simulation.
     static let steps = 20_000
@@ -24,6 +25,7 @@ enum SimulationCommand {
         var isTold = false
         var most = 5
         var last = UInt64.max
+        var scene: Scene?
         var rest = arguments.dropFirst()
         while let word = rest.popFirst() {
             switch word {
@@ -32,13 +34,23 @@ enum SimulationCommand {
             case "--tell": isTold = true
             case "--to": last = rest.popFirst().flatMap { UInt64($0) } ?? last
             case "--findings": most = rest.popFirst().flatMap { Int($0) } ?? most
+            case "--scene":
+                let words = rest.popFirst() ?? ""
+                scene = Scene(words)
+                guard scene != nil else {
+                    tell("--scene: \(words): a kind of server, events, or nodes, separated by commas")
+                    exit(64)
+                }
             case "--steps": steps = rest.popFirst().flatMap { Int($0) } ?? steps
             default:
                 isOne = true
                 seed = UInt64(word) ?? 1
             }
         }
-        exit(isOne ? one(seed, steps, isTold) : many(from: seed, seconds: seconds, steps, most: most, last: last))
+        exit(
+            isOne
+                ? one(seed, steps, isTold, scene)
+                : many(from: seed, seconds: seconds, steps, most: most, last: last, scene))
     }
 
     /// Prints a line at once, so that it is there before a crash.
@@ -47,20 +59,22 @@ enum SimulationCommand {
         _ = unsafe bytes.withUnsafeBytes { unsafe write(1, $0.baseAddress, $0.count) }
     }
 
-    private static func one(_ seed: UInt64, _ steps: Int, _ isTold: Bool) -> Int32 {
-        let report = SimulationReport(seed: seed, steps: steps, isTold: isTold)
+    private static func one(_ seed: UInt64, _ steps: Int, _ isTold: Bool, _ scene: Scene?) -> Int32 {
+        let report = SimulationReport(seed: seed, steps: steps, isTold: isTold, scene: scene)
         for line in report.story { tell(line) }
         tell(report.description)
         return report.violation == nil ? 0 : 1
     }
 
-    private static func many(from first: UInt64, seconds: Int, _ steps: Int, most: Int, last: UInt64) -> Int32 {
+    private static func many(
+        from first: UInt64, seconds: Int, _ steps: Int, most: Int, last: UInt64, _ scene: Scene?
+    ) -> Int32 {
         let begin = Int(time(nil))
         var (sum, runs, found) = (0, 0, 0)
         var answers: [String: Int] = [:]
         var seed = first
         while Int(time(nil)) - begin < seconds, found < most, seed <= last {
-            let report = SimulationReport(seed: seed, steps: steps)
+            let report = SimulationReport(seed: seed, steps: steps, scene: scene)
             sum += report.steps
             runs += 1
             answers.merge(report.answers, uniquingKeysWith: +)
@@ -99,10 +113,10 @@ struct SimulationReport: CustomStringConvertible {
     }
 
     /// Runs the simulation of `seed`.
-    init(seed: UInt64, steps: Int, isTold: Bool = false) {
+    init(seed: UInt64, steps: Int, isTold: Bool = false, scene: Scene? = nil) {
         self.seed = seed
         do {
-            let simulation = try Simulation(seed: seed, file: Self.file(), isTold: isTold)
+            let simulation = try Simulation(seed: seed, file: Self.file(), isTold: isTold, scene: scene)
             simulation.run(steps: steps)
             self.steps = simulation.steps
             violation = simulation.violation

@@ -71,15 +71,19 @@ struct Weather {
     /// True if several nodes share their sessions: what they know of each other is exact then.
     var allowsNodes: Bool { !hasFaults && !hasDiskFaults && !restarts && !reloads }
 
+    /// The events by name.
+    static var events: [(name: String, path: WritableKeyPath<Weather, Bool>)] {
+        [
+            ("faults", \.hasFaults), ("disk faults", \.hasDiskFaults), ("credentials", \.changesCredentials),
+            ("ends of sessions", \.endsSessions), ("refusals", \.hasRefusals), ("looks fail", \.troublesLooks),
+            ("callers leave", \.losesCallers), ("restarts", \.restarts), ("reloads", \.reloads),
+            ("strangers", \.hasStrangers),
+        ]
+    }
+
     /// The events in words, for a report.
     var description: String {
-        let all = [
-            (hasFaults, "faults"), (hasDiskFaults, "disk faults"), (changesCredentials, "credentials"),
-            (endsSessions, "ends of sessions"), (hasRefusals, "refusals"), (troublesLooks, "looks fail"),
-            (losesCallers, "callers leave"),
-            (restarts, "restarts"), (reloads, "reloads"), (hasStrangers, "strangers"),
-        ]
-        let names = all.filter(\.0).map(\.1)
+        let names = Self.events.filter { self[keyPath: $0.path] }.map(\.name)
         return names.isEmpty ? "fair" : names.joined(separator: ", ")
     }
 }

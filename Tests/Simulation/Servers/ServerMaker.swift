@@ -8,9 +8,11 @@ struct ServerMaker {
     private(set) var providers: [SimulatedServer] = []
     /// The kind of all servers, in half of the runs.
     private let focus: Kind?
+    /// The kind that is asked for.
+    private let asked: Kind?
 
     /// A kind of server, by how it protects what it has.
-    private enum Kind {
+    enum Kind: String {
         case application, basic, check, checkWithCodes, composite, digest, double, form, formWithCodes, key,
             lockingCheck
         case mobileFirst, offer, portal, refresh, registry, sessionID, signed, signOn, split, token, visitor
@@ -27,8 +29,9 @@ struct ServerMaker {
     /// Nodes share what is no header of each request, and no refresh token.
     private static let shared: [Kind] = [.form, .token, .check, .formWithCodes, .formWithCodes]
 
-    init(_ simulation: Simulation) {
+    init(_ simulation: Simulation, of asked: Kind?) {
         self.simulation = simulation
+        self.asked = asked
         focus = simulation.chance.oneIn(2) ? simulation.chance.pick(Self.kinds) : nil
     }
 
@@ -43,6 +46,7 @@ struct ServerMaker {
         let endpoint = servers.lazy.compactMap { ($0.protection as? RefreshProtection)?.endpoint }.first
         var kind = focus ?? simulation.chance.pick(Self.kinds)
         if simulation.setting.nodes > 1 { kind = simulation.chance.pick(Self.shared) }
+        if let asked { kind = asked }
         if servers.last?.protection is SignOnProtection, simulation.chance.oneIn(2) { kind = .signOn }
         if endpoint != nil, simulation.chance.oneIn(2) { kind = .refresh }
         // Other nodes that use codes report to one server.
