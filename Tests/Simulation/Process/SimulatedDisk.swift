@@ -222,9 +222,13 @@ final class SimulatedDisk: AttemptStore, StateStore, @unchecked Sendable {
     /// Returns true if a latch of a challenge with that account was closed at `time` or later (ms since 1970).
     func wasLatched(_ account: Account, since time: Int64) -> Bool {
         func isIts(_ challenge: String) -> Bool { simulation.account(named: challenge) === account }
-        return openings.contains { isIts($0.key) && $0.value >= time }
-            || opened.contains { isIts($0.key.challenge) && $0.value == .max }
+        return openings.contains { isIts($0.key) && $0.value >= time } || closedAtOpening(account)
             || closed.contains { isIts($0.key.challenge) && ($0.value.latch.opensAt ?? .max) >= time }
+    }
+
+    /// Returns true if a latch of a challenge with that account was closed in the instant in which an operator opened it.
+    func closedAtOpening(_ account: Account) -> Bool {
+        opened.contains { $0.value == .max && simulation.account(named: $0.key.challenge) === account }
     }
 
     /// Returns true if a latch for the value with that digest was ever on disk.

@@ -180,7 +180,7 @@ final class Account {
         guard !ridesOnRequests else { return }
         for (value, record) in records where record.isAccepted && record.rejections > mostRejections + record.allExcuses
         {
-            if !mayRetry(record),
+            if !mayRetry(record), !simulation.disks.contains(where: { $0.closedAtOpening(self) }),
                 !simulation.processes.contains(where: { $0.isLatched(self, value, before: simulation.steps + 1) })
             {
                 simulation.violated("rule 3: after \(record.rejections) rejections a value of \(name) is not latched")

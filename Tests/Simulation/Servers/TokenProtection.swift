@@ -29,6 +29,10 @@ final class TokenProtection: Protection {
     private var latest: [String: IssuedToken] = [:]
     /// True after a refusal of more scope: the next token only shows that the secret is accepted.
     private var isConfirming = false
+    /// The last token that only showed that.
+    private var confirmation: IssuedToken?
+    /// True while no such token is known to have arrived: the daemon asks for less once more, or for a session.
+    private var isUnconfirmed = false
     /// The life of a token in seconds.
     private let life: Int
     /// True if some resources need more than the usual scope.
@@ -138,8 +142,11 @@ final class TokenProtection: Protection {
         }
         let asked = request.form["scope"]?.split(separator: "+").map(String.init).sorted() ?? []
         let scope = asked.joined(separator: " ")
+        let mayHaveConfirmed = isUnconfirmed
+        if confirmation?.deliveredAt ?? 0 > 0 { isUnconfirmed = false }
         let isConfirmation = isConfirming
         isConfirming = false
+        if isConfirmation { (confirmation, isUnconfirmed) = (nil, true) }
         if latest[scope]?.wasRenewable(at: simulation.now, amongOthers: hasScopes) == true, isSteady {
             simulation.violated("rule 8: a token of \(account.name) was used before its end, and is renewed after it")
         }
@@ -157,7 +164,8 @@ final class TokenProtection: Protection {
                 attempt.isMoot()
                 return ServerAnswer.tokenRefusal(scopeRefusal)
             }
-            isConfirming = true
+            // After less was granted, the daemon may know enough.
+            if mayHaveConfirmed { (confirmation, isUnconfirmed) = (nil, true) } else { isConfirming = true }
             return ServerAnswer.tokenRefusal(scopeRefusal).judging(attempt)
         }
         last += 1
@@ -165,7 +173,8 @@ final class TokenProtection: Protection {
         let token = IssuedToken(
             end: simulation.now + Int64(life) * 1_000, life: Int64(life) * 1_000, scopes: Set(asked), attempt)
         tokens["Bearer \(value)"] = token
-        if !isConfirmation { latest[scope] = token }
+        if isUnconfirmed { confirmation = token }
+        if !isConfirmation { latest[scope] = isUnconfirmed ? nil : token }
         return ServerAnswer(
             200, ServerAnswer.tokenFields,
             body: "{\"access_token\":\"\(value)\",\"token_type\":\"Bearer\",\"expires_in\":\(life)}"
