@@ -25,7 +25,7 @@ extension Exchange {
         }
         switch answer {
         case .use(let held): use(held, isNew: false)
-        case .verify(let session): tryOut(session)
+        case .verify(let session): tryOut(session, isNew: false)
         case .logIn where request.isCheck, .wait where request.isCheck:
             // Left at once: the limit of waiters is for callers.
             runtime.gate.change { $0.sessions.removeWaiter(ticket, of: route.slots[slot].key) }
@@ -90,7 +90,7 @@ extension Exchange {
             // Established before some other request, where nothing was asked for.
             sessions.retryEmpty(held.generation, in: slot)
             perform(machine.askAgain())
-        case .verify(_, let session): tryOut(session)
+        case .verify(_, let session): tryOut(session, isNew: true)
         case .failed(let failure):
             if isOptional(slot), failure.isWithoutAttempt { return omitSession(slot) }
             perform(machine.sessionFailed(ExchangeError(failure)))
@@ -104,7 +104,7 @@ extension Exchange {
         // An empty session established nothing, so that a challenge that comes now is the first.
         if held.session.isEmpty, machine.challengedSlot != slot, !request.isAuthRequest { return omitSession(slot) }
         let missing = missingSlot
-        if isNew { sessions.established = held }
+        if isNew || isUnverified { sessions.established = held }
         perform(
             machine.sessionReady(
                 ExchangeMachine.ReadySession(
@@ -113,8 +113,8 @@ extension Exchange {
                 missing: missing))
     }
 
-    /// Tries a session that the server has not accepted yet.
-    private func tryOut(_ session: HeldSession) {
+    /// Tries a session that the server has not accepted yet. `isNew`: this exchange has waited for it.
+    private func tryOut(_ session: HeldSession, isNew: Bool) {
         guard let route = sessions.route, let slot = machine.state.waitingSlot else { return }
         guard !request.isAuthRequest else {
             // Only the response to a request verifies a session, and the other proxy receives that response. It sends
@@ -125,7 +125,7 @@ extension Exchange {
             return perform(machine.sessionReady(.init(isNew: false), missing: nil))
         }
         sessions.tryOut(session, in: slot)
-        use(session, isNew: true, isUnverified: true)
+        use(session, isNew: isNew, isUnverified: true)
     }
 
     /// Sends the request without the session of `slot`; a challenge is answered when it comes.

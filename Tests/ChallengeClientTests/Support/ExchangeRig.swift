@@ -28,14 +28,14 @@ final class ExchangeRig {
     init(
         logins: [Authenticator] = [], timeouts: UpstreamPlan.Timeouts = .init(),
         replay: ReplayTiers = ReplayTiers(memory: 64 * 1024), waiters: Int = 1024,
-        store: any AttemptStore = UnkeptAttempts()
+        store: any AttemptStore = UnkeptAttempts(), versions: CredentialVersions? = nil
     ) throws {
         loop = try EventLoop(clock: clock)
         loop.turnOnce()
         services = ClientServices(
             gate: SharedAttemptGate(limits: SessionLimits(waiters: waiters), store: store, now: { Self.now }),
             credentials: NoCredentials(), state: MemoryStore(), wallClock: { Self.now }, chance: { 0.5 },
-            observer: LoginNotes())
+            observer: LoginNotes(), credentialVersions: versions)
         runtime = try ClientRuntime(loop: loop, worker: 0, services: services, connections: 1)
         streams = FakeStreams(driver: runtime.driver)
         var authenticators = Authenticators()
