@@ -195,7 +195,9 @@ final class SimulatedServer {
         let cookies = (request.value("cookie") ?? "").split(separator: "; ").filter { !$0.hasPrefix("mine=") }
         let session = request.value("authorization") ?? cookies.joined(separator: "; ")
         simulation.carried.ages.isRefused(order, request, at: self)
-        return resources.isRefused(order, session: session, isAlone: simulation.isAlone, now: simulation.now)
+        // The refusal of an old session leads to no login.
+        let isAlone = simulation.isAlone && !simulation.carried.ages.isOld(request, at: self)
+        return resources.isRefused(order, session: session, isAlone: isAlone, now: simulation.now)
     }
 
     /// Looks at what a request proves, of which its sender does not learn.
