@@ -3,6 +3,19 @@
 
 /// What all runs are made of where somebody looks for one thing: the kind of their servers, their events, several nodes.
 struct Scene {
+    /// Each kind of server with each one or two kinds of events, and those that nodes share with two nodes.
+    static var all: [String] {
+        let events = Weather.events.map(\.name)
+        let pairs = events.indices.flatMap { first in
+            events[first...].map { $0 == events[first] ? $0 : "\(events[first]), \($0)" }
+        }
+        let single = ServerMaker.Kind.allCases.flatMap { kind in pairs.map { "\(kind.rawValue), \($0)" } }
+        let nodes = Set(ServerMaker.shared.map(\.rawValue)).sorted().flatMap { kind in
+            pairs.map { "nodes, \(kind), \($0)" }
+        }
+        return single + nodes.filter { Scene($0)?.weather?.allowsNodes == true }
+    }
+
     /// The kind of all servers; `nil` for any.
     private(set) var kind: ServerMaker.Kind?
     /// The events, and no others; `nil` for any.

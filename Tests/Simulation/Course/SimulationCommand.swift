@@ -5,7 +5,8 @@ import Glibc
 import Synchronization
 
 /// `simulation SEED [STEPS]` runs one simulation; `simulation --seconds S [--from SEED]` runs one simulation after the other.
-/// `--scene WORDS` makes all of them of these; see `Scene`.
+/// `--scene WORDS` makes all of them of these; see `Scene`. `simulation --scenes [--from SEED] [--to SEED]` runs those seeds, two by
+/// default, in each scene.
 enum SimulationCommand {
     /// The usual number of steps of one simulation.
     static let steps = 20_000
@@ -25,7 +26,7 @@ enum SimulationCommand {
         var isTold = false
         var most = 5
         var last = UInt64.max
-        var scene: Scene?
+        var scenes: [String] = []
         var rest = arguments.dropFirst()
         while let word = rest.popFirst() {
             switch word {
@@ -36,21 +37,24 @@ enum SimulationCommand {
             case "--findings": most = rest.popFirst().flatMap { Int($0) } ?? most
             case "--scene":
                 let words = rest.popFirst() ?? ""
-                scene = Scene(words)
-                guard scene != nil else {
+                guard Scene(words) != nil else {
                     tell("--scene: \(words): a kind of server, events, or nodes, separated by commas")
                     exit(64)
                 }
+                scenes = [words]
+            case "--scenes": scenes = Scene.all
             case "--steps": steps = rest.popFirst().flatMap { Int($0) } ?? steps
             default:
                 isOne = true
                 seed = UInt64(word) ?? 1
             }
         }
-        exit(
-            isOne
-                ? one(seed, steps, isTold, scene)
-                : many(from: seed, seconds: seconds, steps, most: most, last: last, scene))
+        if isOne { exit(one(seed, steps, isTold, scenes.first.flatMap(Scene.init))) }
+        if scenes.count > 1 { (seconds, last) = (seconds == 0 ? .max : seconds, last == .max ? seed + 1 : last) }
+        var tally = Tally(steps: steps, most: most, seconds: seconds)
+        for words in scenes { tally.run(seed...last, in: words) }
+        if scenes.isEmpty { tally.run(seed...last, in: nil) }
+        exit(tally.end())
     }
 
     /// Prints a line at once, so that it is there before a crash.
@@ -66,30 +70,45 @@ enum SimulationCommand {
         return report.violation == nil ? 0 : 1
     }
 
-    private static func many(
-        from first: UInt64, seconds: Int, _ steps: Int, most: Int, last: UInt64, _ scene: Scene?
-    ) -> Int32 {
-        let begin = Int(time(nil))
-        var (sum, runs, found) = (0, 0, 0)
-        var answers: [String: Int] = [:]
-        var seed = first
-        while Int(time(nil)) - begin < seconds, found < most, seed <= last {
-            let report = SimulationReport(seed: seed, steps: steps, scene: scene)
-            sum += report.steps
-            runs += 1
-            answers.merge(report.answers, uniquingKeysWith: +)
-            if report.violation != nil {
-                found += 1
-                tell(report.description)
+    /// The runs of many seeds.
+    private struct Tally {
+        let steps: Int
+        let most: Int
+        let seconds: Int
+        private let begin = Int(time(nil))
+        private var (sum, runs, found) = (0, 0, 0)
+        private var answers: [String: Int] = [:]
+        private var last: UInt64 = 0
+
+        init(steps: Int, most: Int, seconds: Int) { (self.steps, self.most, self.seconds) = (steps, most, seconds) }
+
+        /// Runs the seeds one after the other, while there is time.
+        mutating func run(_ seeds: ClosedRange<UInt64>, in words: String?) {
+            let scene = words.flatMap(Scene.init)
+            var seed = seeds.lowerBound
+            while Int(time(nil)) - begin < seconds, found < most, seeds.contains(seed) {
+                let report = SimulationReport(seed: seed, steps: steps, scene: scene)
+                sum += report.steps
+                runs += 1
+                answers.merge(report.answers, uniquingKeysWith: +)
+                if report.violation != nil {
+                    found += 1
+                    tell("\(report)\(words.map { " --scene \"\($0)\"" } ?? "")")
+                }
+                last = seed
+                seed += 1
             }
-            seed += 1
         }
-        let elapsed = max(1, Int(time(nil)) - begin)
-        tell(
-            "\(sum) steps of \(runs) runs (seeds \(first) to \(seed - 1)) in \(elapsed) s, \(sum / elapsed * 60) a minute, \(found) findings"
-        )
-        tell(answers.sorted { $0.value > $1.value }.map { "\($0.key) \($0.value)" }.joined(separator: ", "))
-        return found == 0 ? 0 : 1
+
+        /// Prints the counts, and returns the status of the process.
+        func end() -> Int32 {
+            let elapsed = max(1, Int(time(nil)) - begin)
+            tell(
+                "\(sum) steps of \(runs) runs (to seed \(last)) in \(elapsed) s, \(sum / elapsed * 60) a minute, \(found) findings"
+            )
+            tell(answers.sorted { $0.value > $1.value }.map { "\($0.key) \($0.value)" }.joined(separator: ", "))
+            return found == 0 ? 0 : 1
+        }
     }
 }
 

@@ -12,7 +12,7 @@ struct ServerMaker {
     private let asked: Kind?
 
     /// A kind of server, by how it protects what it has.
-    enum Kind: String {
+    enum Kind: String, CaseIterable {
         case application, basic, check, checkWithCodes, composite, digest, double, form, formWithCodes, key,
             lockingCheck
         case mobileFirst, offer, portal, refresh, registry, sessionID, signed, signOn, split, token, visitor
@@ -27,7 +27,7 @@ struct ServerMaker {
         (.visitor, 1),
     ].flatMap { [Kind](repeating: $0, count: $1) }
     /// Nodes share what is no header of each request, and no refresh token.
-    private static let shared: [Kind] = [.form, .token, .check, .formWithCodes, .formWithCodes]
+    static let shared: [Kind] = [.form, .token, .check, .formWithCodes, .formWithCodes]
 
     init(_ simulation: Simulation, of asked: Kind?) {
         self.simulation = simulation
