@@ -36,7 +36,19 @@ struct SessionAges {
     /// Returns true if the server has seen another session since that of a request: then its refusal only asks for that one.
     func isOld(_ request: ServerRequest, at server: SimulatedServer) -> Bool {
         guard let name = Self.name(of: request, at: server), let age = ages[name] else { return false }
-        return ages.contains { $0.value > age && $0.key.hasPrefix("\(server.name) ") }
+        return ages.contains {
+            $0.value > age && $0.key.hasPrefix("\(server.name) ") && !Self.isIssuedEarlier($0.key, than: name)
+        }
+    }
+
+    /// Returns true if one session was issued before another of its kind, although it was perhaps first seen later: their texts end
+    /// with rising numbers.
+    private static func isIssuedEarlier(_ one: String, than other: String) -> Bool {
+        let (first, second) = (one.reversed().prefix { $0.isNumber }, other.reversed().prefix { $0.isNumber })
+        guard one.dropLast(first.count) == other.dropLast(second.count), let earlier = Int(String(first.reversed())),
+            let later = Int(String(second.reversed()))
+        else { return false }
+        return earlier < later
     }
 
     /// Notes that an order is refused with the session of `request`.
