@@ -249,6 +249,8 @@ extension Exchange {
         case .askAgain: resumeAnswer { $0.confirm(slot) }
         case .failed(let failure) where !failure.isUnknown:
             resumeAnswer { $0.perform($0.machine.sessionRejected(ExchangeError(failure))) }
+        // A renewal that failed says nothing about the session that it was to replace.
+        case .failed where !sessions.isOutdated(slot, by: runtime.gate): resumeAnswer { $0.confirm(slot) }
         case .failed: resumeAnswer { $0.perform($0.keepSession(isConfirmed: false)) }
         case .kept(_, let confirmation?) where confirmation <= sessions.confirmationsBefore:
             // It may have asked before the session ended, and the refusal came after that.

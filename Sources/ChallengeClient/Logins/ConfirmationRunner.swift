@@ -59,6 +59,8 @@ final class ConfirmationRunner {
                 switch outcome {
                 case .kept(_, let confirmation?) where confirmation <= before: break
                 case .askAgain: break
+                // A renewal that failed says nothing about the session that it was to replace.
+                case .failed where holds(slot.key, generation): break
                 case .failed, .kept: return finish(false)
                 case .verify, .established: return finish(true)
                 }
@@ -67,6 +69,10 @@ final class ConfirmationRunner {
                     finish: finish)
             }
         }
+    }
+
+    private func holds(_ key: SessionKey, _ generation: UInt64) -> Bool {
+        !services.gate.read { $0.sessions.isOutdated(key, generation: generation) }
     }
 
     /// Checks on this loop if `held` still works. This is no login: only a rejection is counted, logged and audited.

@@ -253,6 +253,24 @@ struct ExchangeSessionTests {
         #expect(rig.caller.takeEvents() == ["head 200", "ended"])
     }
 
+    @Test("a failed renewal does not decide on a refusal of the session that it was to replace")
+    func failedRenewal() throws {
+        let login = HeldLogin(confirmation: .over)
+        let rig = try ExchangeRig(logins: [login.authenticator("corp", detector: corp, confirms: true)])
+        let (gate, key) = (rig.services.gate, rig.key("corp"))
+        _ = gate.adopt(key, .named("old"), establishedAt: ExchangeRig.now)
+        #expect(gate.change { $0.sessions.beginRenewal(key, now: ExchangeRig.now) })
+        rig.get()
+        rig.stream?.answerWhole("401 Unauthorized", "X-Login: corp", body: "no")
+        rig.settle()
+        #expect(rig.caller.takeEvents() == [])
+        let failure = LoginFailure(.failed, challenge: "corp", detail: "no answer")
+        rig.services.notify(gate.finish(key, with: .failure(failure)))
+        rig.settle()
+        #expect(gate.held(key) == nil)
+        #expect(rig.caller.takeEvents().contains { $0.hasPrefix("head") } == false)
+    }
+
     @Test("a confirmation that began before the refusal does not decide on it")
     func late() throws {
         let login = HeldLogin(confirmation: .over)
