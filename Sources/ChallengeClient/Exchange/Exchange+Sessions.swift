@@ -91,6 +91,9 @@ extension Exchange {
             sessions.retryEmpty(held.generation, in: slot)
             perform(machine.askAgain())
         case .verify(_, let session): tryOut(session, isNew: true)
+        // A login that nobody asked for has found no challenge, and this exchange has one.
+        case .failed(let failure) where failure.lacksChallenge && machine.challengedSlot == slot:
+            perform(machine.askAgain())
         case .failed(let failure):
             if isOptional(slot), failure.isWithoutAttempt { return omitSession(slot) }
             perform(machine.sessionFailed(ExchangeError(failure)))

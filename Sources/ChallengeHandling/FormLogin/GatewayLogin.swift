@@ -69,7 +69,7 @@ public struct GatewayLogin: SessionLogin {
                 "No login page was found. Set `login.page` to its address, or `prove-at` to one that needs a session, or "
                     + "configure `detect` so that it matches the page.", last)
             // Nothing was sent: the next caller that meets the page supplies its address.
-            failure.isCancelled = challenged == nil
+            (failure.isCancelled, failure.lacksChallenge) = (challenged == nil, challenged == nil)
             throw failure
         }
         var page = loginPage.page

@@ -48,7 +48,7 @@ struct HelperLogin: SessionLogin {
                 "No login page was found. Set `login.page` to its address, or `prove-at` to one that needs a session, or "
                     + "configure `detect` so that it matches the page.", last)
             // Nothing was sent: the next caller that meets the page supplies its address.
-            failure.isCancelled = gateway.challenged == nil
+            (failure.isCancelled, failure.lacksChallenge) = (gateway.challenged == nil, gateway.challenged == nil)
             throw failure
         }
         let (answer, askedAt) = try await ask(use, for: address, client)

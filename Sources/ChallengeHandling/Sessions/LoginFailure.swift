@@ -46,6 +46,9 @@ public struct LoginFailure: Error, Sendable, Equatable {
     /// True if the server refuses the requested scope only, and the login as such is fine.
     public var concernsScope = false
 
+    /// True if the login had no challenge and found none by itself: a request that has one may lead to another at once.
+    public var lacksChallenge = false
+
     /// Creates a failure.
     public init(
         _ code: Code, challenge: String, detail: String, retryAt: Int64? = nil, cause: String = "",

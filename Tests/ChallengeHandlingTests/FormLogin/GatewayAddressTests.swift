@@ -165,6 +165,7 @@ struct GatewayAddressTests {
     func renewal() async throws {
         let failure = await Portal.rig([Self.open]).expectUnknown(
             try Portal.login(challenged: nil, base: "\(Portal.origin)/app/"))
-        #expect(failure.isCancelled && failure.detail.contains("`login.page`") && failure.detail.contains("`prove-at`"))
+        #expect(failure.isCancelled && failure.lacksChallenge)
+        #expect(failure.detail.contains("`login.page`") && failure.detail.contains("`prove-at`"))
     }
 }
