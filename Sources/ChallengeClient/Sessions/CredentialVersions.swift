@@ -18,6 +18,8 @@ package final class CredentialVersions: Sendable {
     private struct State: Sendable {
         /// The values used by the last login of each key, by the credential's name.
         var used: [SessionKey: [String: ObservedVersion]] = [:]
+        /// The digests of the values by which the sessions of each key were last established.
+        var established: [SessionKey: [String: [UInt8]]] = [:]
         /// The values last seen by the watch.
         var present: [String: ObservedVersion] = [:]
         var lastNumber: UInt64 = 0
@@ -93,36 +95,42 @@ package final class CredentialVersions: Sendable {
     /// Returns true if the source has another value of `credential` by now.
     func isReplaced(_ credential: Credential) -> Bool { isReplaced(digest(credential), of: credential.name) }
 
-    /// Returns the digests used by the last login of `key`, by the credential's name.
-    package func versions(of key: SessionKey) -> [String: [UInt8]] {
-        state.withLock { state in
-            state.used[key]?.mapValues(\.digest).filter { !$0.value.isEmpty } ?? [:]
-        }
-    }
+    /// Returns the digests used by the last login that established a session of `key`, by the credential's name.
+    package func versions(of key: SessionKey) -> [String: [UInt8]] { state.withLock { $0.established[key] ?? [:] } }
 
     /// Records the digests of an adopted session, which an earlier process established.
     package func record(_ key: SessionKey, _ versions: [String: [UInt8]]) {
         guard !versions.isEmpty else { return }
         let number = beginLookup()
-        store(versions.mapValues { ObservedVersion(digest: $0, number: number) }, for: key)
+        store(versions.mapValues { ObservedVersion(digest: $0, number: number) }, for: key, isEstablished: true)
     }
 
     /// Forgets the values of that key, whose session is no longer held.
     func forget(_ key: SessionKey) {
-        state.withLock { _ = $0.used.removeValue(forKey: key) }
+        state.withLock { state in
+            state.used[key] = nil
+            state.established[key] = nil
+        }
     }
 
     /// Records the values used by a login, unless its result says nothing about them.
     func record(_ key: SessionKey, _ recorder: RecordingProvider, _ result: Result<Session, LoginFailure>) {
-        if case .failure(let failure) = result, failure.isUnknown { return }
+        var isEstablished = true
+        if case .failure(let failure) = result {
+            if failure.isUnknown { return }
+            // The session held so far stays, and is one of an earlier value.
+            isEstablished = false
+        }
         let observations = recorder.observations
-        if !observations.isEmpty { store(observations, for: key) }
+        if !observations.isEmpty { store(observations, for: key, isEstablished: isEstablished) }
     }
 
-    private func store(_ observations: [String: ObservedVersion], for key: SessionKey) {
+    private func store(_ observations: [String: ObservedVersion], for key: SessionKey, isEstablished: Bool) {
         state.withLock { state in
-            if state.used.count >= Self.limit { state.used.removeAll() }
+            if state.used.count >= Self.limit { (state.used, state.established) = ([:], [:]) }
             state.used[key] = observations
+            guard isEstablished else { return }
+            state.established[key] = observations.mapValues(\.digest).filter { !$0.value.isEmpty }
         }
     }
 

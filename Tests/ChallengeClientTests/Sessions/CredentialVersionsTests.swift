@@ -54,6 +54,19 @@ struct CredentialVersionsTests {
         #expect(versions.outdated == [])
     }
 
+    @Test("a session keeps the value that established it, although a login with the next one was rejected")
+    func rejected() async throws {
+        let key = try key("a")
+        try await login(key)
+        source.set("new")
+        _ = try await watch()
+        try await login(key, .failure(LoginFailure(.rejected, challenge: "a", detail: "no")))
+        #expect(versions.outdated == [])
+        #expect(versions.versions(of: key) == ["c": Array("old".utf8)])
+        try await login(key)
+        #expect(versions.versions(of: key) == ["c": Array("new".utf8)])
+    }
+
     @Test("a value that was written again unchanged is not outdated")
     func same() async throws {
         try await login(key("a"))
