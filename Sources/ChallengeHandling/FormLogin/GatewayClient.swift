@@ -205,6 +205,17 @@ struct GatewayClient {
             retryAt: response.flatMap { Moment.retry(after: $0.fields, now: conversation.now()) })
     }
 
+    /// Returns the failure of a login that found no login page; `isChallenged`: a caller's challenge led to it.
+    func pageNotFound(_ last: ExaminedResponse?, isChallenged: Bool) -> LoginFailure {
+        var failure = failure(
+            "No login page was found. Set `login.page` to its address, or `prove-at` to one that needs a session, or "
+                + "configure `detect` so that it matches the page.", last)
+        // Nothing was sent: the next caller that meets the page supplies its address.
+        failure.isCancelled = !isChallenged
+        failure.lacksChallenge = !isChallenged
+        return failure
+    }
+
     /// Returns the address that a redirect names (RFC 9110 §15.4).
     static func redirect(in response: ExaminedResponse) -> WebURL? {
         guard [301, 302, 303, 307, 308].contains(response.status), let location = response.fields[.location] else {

@@ -65,12 +65,7 @@ public struct GatewayLogin: SessionLogin {
         case .nothingAsked(let session, _): return session
         case .notFound(_, let trouble?): throw trouble
         case .notFound(let last, nil):
-            var failure = client.failure(
-                "No login page was found. Set `login.page` to its address, or `prove-at` to one that needs a session, or "
-                    + "configure `detect` so that it matches the page.", last)
-            // Nothing was sent: the next caller that meets the page supplies its address.
-            (failure.isCancelled, failure.lacksChallenge) = (challenged == nil, challenged == nil)
-            throw failure
+            throw client.pageNotFound(last, isChallenged: challenged != nil)
         }
         var page = loginPage.page
         var submitted: VerifiedForm.Form?

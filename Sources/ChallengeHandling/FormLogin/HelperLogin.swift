@@ -44,12 +44,7 @@ struct HelperLogin: SessionLogin {
         case .nothingAsked(let session, _): return session
         case .notFound(_, let trouble?): throw trouble
         case .notFound(let last, nil):
-            var failure = client.failure(
-                "No login page was found. Set `login.page` to its address, or `prove-at` to one that needs a session, or "
-                    + "configure `detect` so that it matches the page.", last)
-            // Nothing was sent: the next caller that meets the page supplies its address.
-            (failure.isCancelled, failure.lacksChallenge) = (gateway.challenged == nil, gateway.challenged == nil)
-            throw failure
+            throw client.pageNotFound(last, isChallenged: gateway.challenged != nil)
         }
         let (answer, askedAt) = try await ask(use, for: address, client)
         let session = try await session(answer, askedAt: askedAt, of: use, client)
