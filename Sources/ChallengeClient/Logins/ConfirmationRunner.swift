@@ -32,22 +32,13 @@ final class ConfirmationRunner {
 
     /// Requests the confirmation of the session of a login page in front of another login's server.
     ///
-    /// Calls `finish` once, with true if the session is over.
+    /// Calls `finish` once, with true if the session is over. The first `before` confirmations do not count; by default those
+    /// that have begun by now.
     func requestConfirmation(
-        of slot: RouteSessions.Slot, generation: UInt64, at plan: UpstreamPlan, challenge: ExaminedResponse,
-        cause: LoginCause, finish: @escaping (_ isOver: Bool) -> Void
-    ) {
-        let before = services.gate.read { $0.sessions.confirmations }
-        requestConfirmation(
-            of: slot, generation: generation, after: before, at: plan, challenge: challenge, cause: cause,
-            finish: finish)
-    }
-
-    /// As above, by a confirmation that was not among the first `before`.
-    private func requestConfirmation(
-        of slot: RouteSessions.Slot, generation: UInt64, after before: UInt64, at plan: UpstreamPlan,
+        of slot: RouteSessions.Slot, generation: UInt64, after before: UInt64? = nil, at plan: UpstreamPlan,
         challenge: ExaminedResponse, cause: LoginCause, finish: @escaping (_ isOver: Bool) -> Void
     ) {
+        let before = before ?? services.gate.read { $0.sessions.confirmations }
         let ticket = runtime.nextTicket()
         switch requestConfirmation(
             of: slot, generation: generation, ticket: ticket, at: plan, challenge: challenge, cause: cause)

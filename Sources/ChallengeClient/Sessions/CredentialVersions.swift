@@ -115,12 +115,9 @@ package final class CredentialVersions: Sendable {
 
     /// Records the values used by a login, unless its result says nothing about them.
     func record(_ key: SessionKey, _ recorder: RecordingProvider, _ result: Result<Session, LoginFailure>) {
-        var isEstablished = true
-        if case .failure(let failure) = result {
-            if failure.isUnknown { return }
-            // The session held so far stays, and is one of an earlier value.
-            isEstablished = false
-        }
+        if case .failure(let failure) = result, failure.isUnknown { return }
+        // After a rejection, the session held so far stays, and is one of an earlier value.
+        let isEstablished = if case .success = result { true } else { false }
         let observations = recorder.observations
         if !observations.isEmpty { store(observations, for: key, isEstablished: isEstablished) }
     }
