@@ -222,7 +222,7 @@ final class SimulatedDisk: AttemptStore, StateStore, @unchecked Sendable {
     /// Returns true if a latch of a challenge with that account was closed at `time` or later (ms since 1970).
     func wasLatched(_ account: Account, since time: Int64) -> Bool {
         func isIts(_ challenge: String) -> Bool { simulation.account(named: challenge) === account }
-        return openings.contains { isIts($0.key) && $0.value >= time } || closedAtOpening(account)
+        return openings.contains { isIts($0.key) && $0.value >= time }
             // A node learns later that an operator has opened a latch on another.
             || opened.contains { isIts($0.key.challenge) && simulation.time(of: $0.value) >= time }
             || closed.contains { isIts($0.key.challenge) && ($0.value.latch.opensAt ?? .max) >= time }
