@@ -129,7 +129,7 @@ package final class LoginRunner {
 
     /// Logs in again for `keys` with the current value of their credential. The old sessions serve until then.
     ///
-    /// If no session is held, the pause after the old value's failure ends.
+    /// If no session is held, the pause after the old value's failure ends. One after a failure of the current value stays.
     func replaceOutdated(_ keys: Set<SessionKey>, at plans: [UpstreamPlan]) {
         let now = services.wallClock()
         let states = gate.read { $0.sessions.states(now: now) }
@@ -138,9 +138,10 @@ package final class LoginRunner {
             case .loggingIn: continue
             case .cold: services.credentialVersions?.forget(key)
             case .failing:
+                guard let versions = services.credentialVersions, versions.forgetSession(of: key) else { continue }
                 services.sharing?.forgetFailures()
                 gate.change { $0.sessions.forgetFailures(of: key.challenge) }
-                services.credentialVersions?.forget(key)
+                versions.forget(key)
             case .held: replace(key, at: plans, now: now)
             }
         }

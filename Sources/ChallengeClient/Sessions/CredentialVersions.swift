@@ -16,13 +16,22 @@ package final class CredentialVersions: Sendable {
     }
 
     private struct State: Sendable {
-        /// The values used by the last login of each key, by the credential's name.
+        /// The values used by the last login of each key whose result is known, by the credential's name.
         var used: [SessionKey: [String: ObservedVersion]] = [:]
+        /// The values used by logins since then, whose result is unknown.
+        var unanswered: [SessionKey: [String: ObservedVersion]] = [:]
         /// The digests of the values by which the sessions of each key were last established.
         var established: [SessionKey: [String: [UInt8]]] = [:]
         /// The values last seen by the watch.
         var present: [String: ObservedVersion] = [:]
         var lastNumber: UInt64 = 0
+
+        /// Returns true if one of `values` was replaced since. A removed credential does not count.
+        func isOutdated(_ values: [String: ObservedVersion]) -> Bool {
+            values.contains { name, observed in
+                present[name].map { !$0.digest.isEmpty && observed.isOlder(than: $0) } ?? false
+            }
+        }
     }
 
     /// The limit of keys: they include scopes named by upstreams.
@@ -67,14 +76,9 @@ package final class CredentialVersions: Sendable {
     /// A removed credential does not count: there is no value to log in with.
     package var outdated: Set<SessionKey> {
         state.withLock { state in
-            let present = state.present
-            guard !present.isEmpty else { return [] }
-            return Set(
-                state.used.lazy.filter { _, values in
-                    values.contains { name, observed in
-                        present[name].map { !$0.digest.isEmpty && observed.isOlder(than: $0) } ?? false
-                    }
-                }.map(\.key))
+            guard !state.present.isEmpty else { return [] }
+            let state = state
+            return Set(state.used.filter { state.isOutdated($0.value) }.keys)
         }
     }
 
@@ -109,23 +113,40 @@ package final class CredentialVersions: Sendable {
     func forget(_ key: SessionKey) {
         state.withLock { state in
             state.used[key] = nil
+            state.unanswered[key] = nil
             state.established[key] = nil
         }
     }
 
-    /// Records the values used by a login, unless its result says nothing about them.
+    /// Forgets the values of the session of that key, which is no longer held, but not those of its last login.
+    ///
+    /// Returns true if one of the login's values was replaced since.
+    func forgetSession(of key: SessionKey) -> Bool {
+        state.withLock { state in
+            state.established[key] = nil
+            if let values = state.unanswered.removeValue(forKey: key) { state.used[key] = values }
+            return state.used[key].map { state.isOutdated($0) } ?? false
+        }
+    }
+
+    /// Records the values used by a login. If its result says nothing about them, the held session remains one of the earlier values.
     func record(_ key: SessionKey, _ recorder: RecordingProvider, _ result: Result<Session, LoginFailure>) {
-        if case .failure(let failure) = result, failure.isUnknown { return }
-        // After a rejection, the session held so far stays, and is one of an earlier value.
-        let isEstablished = if case .success = result { true } else { false }
         let observations = recorder.observations
-        if !observations.isEmpty { store(observations, for: key, isEstablished: isEstablished) }
+        guard !observations.isEmpty else { return }
+        switch result {
+        case .success: store(observations, for: key, isEstablished: true)
+        case .failure(let failure) where failure.isUnknown:
+            state.withLock { if $0.used[key] != nil { $0.unanswered[key] = observations } }
+        // The session held so far stays, and is one of an earlier value.
+        case .failure: store(observations, for: key, isEstablished: false)
+        }
     }
 
     private func store(_ observations: [String: ObservedVersion], for key: SessionKey, isEstablished: Bool) {
         state.withLock { state in
-            if state.used.count >= Self.limit { (state.used, state.established) = ([:], [:]) }
+            if state.used.count >= Self.limit { (state.used, state.unanswered, state.established) = ([:], [:], [:]) }
             state.used[key] = observations
+            state.unanswered[key] = nil
             guard isEstablished else { return }
             state.established[key] = observations.mapValues(\.digest).filter { !$0.value.isEmpty }
         }

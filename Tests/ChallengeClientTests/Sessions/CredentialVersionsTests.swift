@@ -122,6 +122,22 @@ struct CredentialVersionsTests {
         #expect(versions.outdated == [])
     }
 
+    @Test("without a session, the last login's values count, although its result is unknown")
+    func lastLogin() async throws {
+        let key = try key("a")
+        try await login(key)
+        source.set("new")
+        _ = try await watch()
+        try await login(key, .failure(LoginFailure(.timedOut, challenge: "a", detail: "")))
+        #expect(!versions.forgetSession(of: key))
+        #expect(versions.outdated == [])
+        #expect(versions.versions(of: key) == [:])
+        source.set("newer")
+        _ = try await watch()
+        #expect(versions.outdated == [key])
+        #expect(versions.forgetSession(of: key))
+    }
+
     @Test("the values of a session are forgotten with it")
     func forgotten() async throws {
         let key = try key("a")

@@ -205,7 +205,6 @@ final class SimulatedProcess: @unchecked Sendable {
             versions.recordLookup(of: name, as: simulation.credential(named: name), number: versions.beginLookup())
         }
         let outdated = versions.outdated
-        for key in outdated { simulation.attempts.pauseEnds(of: key.challenge) }
         if !outdated.isEmpty { services.roster.replaceOutdated(outdated, at: plans) }
     }
 
