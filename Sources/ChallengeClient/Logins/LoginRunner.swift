@@ -178,7 +178,9 @@ package final class LoginRunner {
         _ slot: RouteSessions.Slot, at plan: UpstreamPlan, challenge: ExaminedResponse?, target: WebURL? = nil,
         _ cause: LoginCause, replacing replaced: PendingLogout? = nil
     ) {
-        let login = slot.login.login(LoginOccasion(scope: slot.scope, challenge: challenge, target: target))
+        let isShared = services.sharing?.isShared(slot.key) == true
+        let login = slot.login.login(
+            LoginOccasion(scope: slot.scope, challenge: challenge, target: target, isShared: isShared))
         let sideRequests = sideRequests(for: slot.login, at: plan, cause: cause)
         let services = services
         let key = slot.key

@@ -32,10 +32,15 @@ public struct LoginOccasion: Sendable {
     ///
     /// A login without a challenge may send GET or HEAD to this address to find the challenge.
     public var target: WebURL?
+    /// True if other nodes log in for the same session: one may have used an attempt since the challenge was sent.
+    public var isShared: Bool
 
     /// Creates an occasion.
-    public init(scope: Scope = .empty, challenge: ExaminedResponse? = nil, target: WebURL? = nil) {
+    public init(
+        scope: Scope = .empty, challenge: ExaminedResponse? = nil, target: WebURL? = nil, isShared: Bool = false
+    ) {
         self.scope = scope
+        self.isShared = isShared
         self.challenge = challenge
         self.target = target?.withoutQuery
         if let challenge, challenge.method != .get, challenge.method != .head {

@@ -159,7 +159,8 @@ extension LoginSite {
                 makeLogin: { occasion in
                     ResourceCheckLogin(
                         name: name, checks: handlers, answerURL: answerURL, address: proof ?? upstream.url,
-                        challenge: occasion.challenge, target: proof == nil ? occasion.target : nil)
+                        challenge: occasion.challenge, target: proof == nil ? occasion.target : nil,
+                        isShared: occasion.isShared)
                 }
             ).sending(to: Set(checks.compactMap(\.answerURL?.origin))))
     }

@@ -25,23 +25,24 @@ public struct ResourceCheckLogin: SessionLogin {
     private let address: WebURL
     private let challenge: ExaminedResponse?
     private let target: WebURL?
+    private let isShared: Bool
 
     /// Creates a login for `challenge`. Without one, `address` is asked for the challenge first, or `target`, the
-    /// address of a waiting request. `name` is used in failures that belong to no single check. Answers go to
-    /// `answerURL`.
+    /// address of a waiting request. If `isShared`, another node may have used an attempt since the challenge was sent:
+    /// its address is asked again. `name` is used in failures that belong to no single check. Answers go to `answerURL`.
     public init(
         name: String, handlers: [any SecurityCheckChallengeHandler], answerURL: WebURL?, address: WebURL,
-        challenge: ExaminedResponse?, target: WebURL? = nil
+        challenge: ExaminedResponse?, target: WebURL? = nil, isShared: Bool = false
     ) {
         self.init(
             name: name, checks: handlers.map { HandledCheck($0) }, answerURL: answerURL, address: address,
-            challenge: challenge, target: target)
+            challenge: challenge, target: target, isShared: isShared)
     }
 
     /// Creates a login with handlers under their configured names.
     init(
         name: String, checks: [HandledCheck], answerURL: WebURL?, address: WebURL, challenge: ExaminedResponse?,
-        target: WebURL?
+        target: WebURL?, isShared: Bool
     ) {
         self.name = name
         self.checks = checks
@@ -50,6 +51,7 @@ public struct ResourceCheckLogin: SessionLogin {
         let occasion = LoginOccasion(challenge: challenge, target: target)
         self.challenge = occasion.challenge
         self.target = occasion.target
+        self.isShared = isShared
     }
 
     /// Answers challenges until all checks have passed, and returns the session.
@@ -59,15 +61,15 @@ public struct ResourceCheckLogin: SessionLogin {
         var response: SideResponse
         if let challenge {
             response = SideResponse(status: challenge.status, fields: challenge.fields, body: challenge.body ?? [])
+            if isShared, let latest = try await client.fetchResource(), isChallenge(latest, at: place) {
+                response = latest
+            }
         } else if target != nil {
-            guard let found = try await client.fetchTarget() else {
+            guard let found = try await client.fetchResource() else {
                 return .nothingAsked(at: place, now: conversation.now(), isBrief: true)
             }
             response = found
-            let examined = ExaminedResponse(
-                status: found.status, fields: found.fields, body: found.body, url: place)
-            let detector = ResourceCheckDetector(checks: checks.map(\.securityCheck))
-            guard detector.examine(examined, hasSession: false) == .challenged() else {
+            guard isChallenge(found, at: place) else {
                 client.report("no challenge that this answers, so there is nothing to add yet")
                 return .nothingAsked(at: place, now: conversation.now())
             }
@@ -106,6 +108,13 @@ public struct ResourceCheckLogin: SessionLogin {
         }
         throw LoginFailure(
             .failed, challenge: name, detail: "The server challenged \(Self.rounds + 1) times in one login.")
+    }
+
+    private func isChallenge(_ response: SideResponse, at url: WebURL) -> Bool {
+        let examined = ExaminedResponse(
+            status: response.status, fields: response.fields, body: response.body, url: url)
+        let detector = ResourceCheckDetector(checks: checks.map(\.securityCheck))
+        return detector.examine(examined, hasSession: false) == .challenged()
     }
 
     /// Returns application and environment in an address of these servers:
@@ -207,9 +216,9 @@ extension ResourceCheckLogin {
         /// True if the challenged request was safe (RFC 9110 §9.2.1). Its address may then be requested unchanged.
         private var isSafe: Bool { login.challenge.map { $0.method == .get || $0.method == .head } ?? false }
 
-        /// Requests the address of a waiting request. `nil` if the server is in trouble, which the request itself will
-        /// report.
-        func fetchTarget() async throws(LoginFailure) -> SideResponse? {
+        /// Requests the address of a waiting or challenged request. `nil` if the server is in trouble, which the request
+        /// itself will report.
+        func fetchResource() async throws(LoginFailure) -> SideResponse? {
             let step = "GET \(url.path)"
             do throws(SideRequestError) {
                 var request = SideRequest(method: .get, url: url)

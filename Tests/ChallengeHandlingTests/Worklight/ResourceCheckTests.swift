@@ -25,11 +25,12 @@ struct ResourceCheckTests {
     }
 
     private func login(
-        answerURL: String? = nil, _ challenge: ExaminedResponse?, target: String? = nil
+        answerURL: String? = nil, _ challenge: ExaminedResponse?, target: String? = nil, isShared: Bool = false
     ) throws -> ResourceCheckLogin {
         ResourceCheckLogin(
             name: "shop", handlers: [try Bank.pin()], answerURL: answerURL.flatMap { WebURL($0) },
-            address: try #require(WebURL(Self.resource)), challenge: challenge, target: target.flatMap { WebURL($0) })
+            address: try #require(WebURL(Self.resource)), challenge: challenge, target: target.flatMap { WebURL($0) },
+            isShared: isShared)
     }
 
     private static func wrapped(_ text: String) -> String { "/*-secure-\n\(text)*/" }
@@ -95,6 +96,23 @@ struct ResourceCheckTests {
         #expect(await rig.lose(try login(answerURL: "\(Self.server)/login", challenge)).code == .rejected)
         let last = try response(401, Self.json, #"{"challenges":{"PinCodeAttempts":{"remainingAttempts":1}}}"#)
         #expect(await LoginRig([]).lose(try login(answerURL: "\(Self.server)/login", last)).code == .attemptsKept)
+    }
+
+    @Test("where other nodes log in too, the challenge is asked for again, and the last attempts are not used")
+    func shared() async throws {
+        let challenge = try response(401, Self.json, #"{"challenges":{"PinCodeAttempts":{"remainingAttempts":3}}}"#)
+        let login = try login(answerURL: "\(Self.server)/login", challenge, isShared: true)
+        let again = ScriptedStep(.get, Self.resource, .success(SideResponse(status: 200)))
+        let last = #"{"challenges":{"PinCodeAttempts":{"remainingAttempts":1}}}"#
+        #expect(await LoginRig([again.replying(401, Self.json, last)]).lose(login).code == .attemptsKept)
+        // Where its resource shows none to a GET, the challenge at hand is all there is.
+        let answered = ScriptedStep(
+            .post, "\(Self.server)/login",
+            .success(SideResponse(status: 200, fields: [.setCookie: "sid=two; Path=/"], body: Array("{}".utf8))))
+        for status in [200, 405, 503] {
+            let session = try await LoginRig([again.replying(status), answered]).logIn(login)
+            #expect(session.cookies?.contains(name: "sid") == true)
+        }
     }
 
     @Test("a resource check's final failure is reported, and a server error says nothing about the credential")

@@ -30,7 +30,6 @@ final class CheckProtection: Protection {
     private let most: Int
     private var remaining: Int
     /// The time of the last wrong answer, in ms since 1970.
-    private var lastWrong: Int64 = .min / 2
     /// True if the number of attempts is written in words when it is small.
     private let writesWords: Bool
     private var lockedUntil: Int64 = 0
@@ -75,9 +74,7 @@ final class CheckProtection: Protection {
             simulation.violated("rule 11: an answer was not sent by a login")
             return ServerAnswer(405)
         }
-        // A node goes by its own challenge, and another may have used an attempt since.
-        let isTold = simulation.setting.nodes == 1 || simulation.now - lastWrong > simulation.setting.loginLimit
-        if manner == .counts, remaining <= Self.kept, isTold {
+        if manner == .counts, remaining <= Self.kept {
             simulation.violated("rule 6: the last attempt of \(account.name) is used")
         }
         let text = String(decoding: request.body, as: UTF8.self)
@@ -99,7 +96,6 @@ final class CheckProtection: Protection {
         if manner == .locks, !attempt.isRight || lockedUntil > simulation.now { return locked(attempt) }
         guard attempt.isRight else {
             remaining -= 1
-            lastWrong = simulation.now
             return refusal().judging(attempt)
         }
         remaining = most
