@@ -22,6 +22,8 @@ final class AttemptWatch {
     private var acceptances: [String: Int] = [:]
     /// The step of the last end of an attempt with a value.
     private var ends: [String: Int] = [:]
+    /// The step in which a latch last closed for a value.
+    private var latches: [String: Int] = [:]
     /// The last attempts without a known outcome, by account.
     private var losses: [String: Loss] = [:]
 
@@ -73,6 +75,8 @@ final class AttemptWatch {
     /// Notes the end of an attempt, sent at `step`, whose outcome the daemon cannot know.
     func isLost(_ value: String, of account: Account, sentAt step: Int) {
         ends[value] = simulation.steps
+        // A head is enough for a judgement, whatever becomes of the body.
+        guard latches[value, default: 0] <= step else { return }
         // The daemon has given up before, and the pause began then.
         guard simulation.now - simulation.time(of: step) < Self.shortestLimit else {
             losses[account.name] = nil
@@ -85,6 +89,9 @@ final class AttemptWatch {
         losses[account.name] = loss
         simulation.tell("the judgement of \(account.name) is lost, \(loss.count) in a row")
     }
+
+    /// Notes that a latch has closed for a value.
+    func isLatched(_ value: String) { latches[value] = simulation.steps }
 
     /// Notes that the daemon takes a value as accepted.
     func accepted(_ value: String) { acceptances[value] = acceptances[value] ?? simulation.steps }

@@ -221,6 +221,7 @@ final class Account {
         // An operator's act that is still on its way to the other nodes opens it again.
         let isOpened = simulation.setting.nodes > 1 && time - simulation.time(of: lastUnlatch) < Self.wayToNodes
         records[value]?.excuses = isOpened ? 1 : 0
+        simulation.attempts.isLatched(value)
     }
 
     /// Notes that the daemon has looked the value up.
