@@ -17,12 +17,14 @@ struct SchemeProbe {
     private let url: WebURL
     private let occasion: SchemeOccasion
     private let method: HTTPRequest.Method
+    private let isDecisive: Bool
 
     /// Creates a probe of `url`. With `isTarget` it stands in for a waiting request and uses HEAD, which transfers no
-    /// page (RFC 9110 §9.3.2).
-    init(_ url: WebURL, _ occasion: SchemeOccasion, isTarget: Bool = false) {
+    /// page (RFC 9110 §9.3.2). With `isDecisive` an answer of no use leaves the outcome of sending the credential unknown.
+    init(_ url: WebURL, _ occasion: SchemeOccasion, isTarget: Bool = false, isDecisive: Bool = false) {
         self.url = url
         self.occasion = occasion
+        self.isDecisive = isDecisive
         method = isTarget ? .head : .get
     }
 
@@ -56,7 +58,7 @@ struct SchemeProbe {
     }
 
     /// Sends the request with the fields of `session`. Returns `nil` for a response that is of no use, such as a page
-    /// too large for a side request. Throws if there was none, and for 429 and 5xx.
+    /// too large for a side request, unless the probe decides. Throws if there was none, and for 429 and 5xx.
     func ask(with session: Session? = nil) async throws(LoginFailure) -> SideResponse? {
         var request = request
         var check: (any AnswerCheck)?
@@ -73,7 +75,7 @@ struct SchemeProbe {
             response = try await occasion.conversation.sideRequests.send(request)
         } catch {
             occasion.report("\(step): no answer, \(error.reason)")
-            if error.kind == .badAnswer { return nil }
+            if error.kind == .badAnswer, session == nil || !isDecisive { return nil }
             throw LoginFailure(error, step: step, challenge: occasion.name)
         }
         if let fault = check?.fault(status: response.status, fields: response.fields) {

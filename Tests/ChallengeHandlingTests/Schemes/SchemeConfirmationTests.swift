@@ -104,6 +104,14 @@ struct SchemeConfirmationTests {
         }
     }
 
+    @Test("if the answer of `prove-at` cannot be read, the value goes to no other address", arguments: ["/met", nil])
+    func unreadable(met: String?) async throws {
+        let error = SideRequestError(.badAnswer, reason: "no HTTP")
+        let rig = LoginRig([ScriptedStep(.get, "https://h/p", .failure(error)) { _ in true }], credentials: [.ann])
+        #expect(await rig.lose(login(proof: "/p", refusedAt: met)).isUnknown)
+        #expect(rig.requests.sent.count == 1 && rig.latches.all.isEmpty)
+    }
+
     @Test("before a challenge an accepted value is not rejected by the address that happens to be requested")
     func ahead() async throws {
         let refused = [step("/", true, 401), step("/a", false, 401)]
