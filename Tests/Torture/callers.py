@@ -10,6 +10,7 @@ import socket
 
 from scenario import Scenario
 from stage import until
+from upstream import RIGHT
 
 NOBODY, SOMEBODY = 65534, 1000
 # Whoever sends this leaves without an answer.
@@ -64,6 +65,28 @@ class Orphan(Others):
     def check(self):
         if self.upstream.arrived[LEFT]:
             self.find(1, "the request of a caller who had gone was forwarded as root's")
+
+
+class ByUser(Others):
+    """A credential for each user: nobody's requests carry that of nobody else."""
+
+    def prepare(self):
+        text = self.stage.read("countersign.yaml")
+        place = f"http://127.0.0.1:{self.upstream.port}/mine/*"
+        challenge = f'{{ name: mine, at: "{place}", scheme: basic, credential: {{ by-user: {{ nobody: bob, "*": ann }} }} }}'
+        self.stage.write("countersign.yaml", text.replace("challenges:\n", f"challenges:\n  - {challenge}\n"))
+        self.stage.variables.update({"COUNTERSIGN_BOB__USERNAME": "bob", "COUNTERSIGN_BOB__PASSWORD": RIGHT[1]})
+        super().prepare()
+
+    def act(self):
+        self.stage.ask("/mine/ann")
+        send_as(NOBODY, self.stage.port, "/mine/bob")
+        self.stage.ask("/mine/ann")
+
+    def check(self):
+        for path, users in self.upstream.users.items():
+            for user in users - {path.removeprefix("/mine/")}:
+                self.find(1, f"{path} was asked for with the password of {user}")
 
 
 class Foreign(Others):

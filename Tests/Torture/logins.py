@@ -35,7 +35,8 @@ class Code(Scenario):
 
 
 class NTLM(Scenario):
-    """A POST behind NTLM, and one whose server answers the empty request, with which NTLM begins, as if it were all."""
+    """POSTs behind NTLM: one whose server answers the empty request, with which NTLM begins, as if it were all, and one without a body
+    on a connection that has rested."""
 
     def prepare(self):
         text = self.stage.read("countersign.yaml")
@@ -48,11 +49,13 @@ class NTLM(Scenario):
     def act(self):
         self.stage.ask("/ntlm/anybody", "POST", BODY)
         self.stage.ask("/ntlm/post", "POST", BODY)
+        self.stage.ask("/ntlm/post-empty", "POST")
 
     def check(self):
         for request, answer in self.stage.answers:
             path = request.split()[1]
-            if answer.status == 200 and self.upstream.digests.get(path) != hashlib.sha256(BODY).hexdigest():
+            body = b"" if path.endswith("/post-empty") else BODY
+            if answer.status == 200 and self.upstream.digests.get(path) != hashlib.sha256(body).hexdigest():
                 self.find(1, f"{request} got 200, and its body never arrived")
         for path, count in self.upstream.served.items():
             if path.startswith("/ntlm/") and count > 1:

@@ -7,7 +7,7 @@ import re
 import signal
 import threading
 
-from callers import Foreign, Orphan, Takeover
+from callers import ByUser, Foreign, Orphan, Takeover
 from logins import NTLM, Code
 from scenario import BODY, Scenario
 from stage import free_port, until
@@ -59,14 +59,23 @@ class Replay(Scenario):
         self.stage.ask("/basic/post", "POST", BODY)
 
 
+class Rested(Scenario):
+    """A POST without a body on a connection that has rested: it has nothing that must be sent again, and is not repeated."""
+
+    def act(self):
+        self.stage.ask("/open/one")
+        self.stage.ask("/open/post-empty", "POST")
+
+
 class Latch(Scenario):
     """A rejected password. After the answer the daemon is killed, and started again."""
 
     first_password = "bad"
+    area = "basic"
 
     def act(self):
         for name in ("one", "two", "three"):
-            self.stage.ask(f"/basic/{name}")
+            self.stage.ask(f"/{self.area}/{name}")
 
     def check(self):
         if self.upstream.wrong > 1:
@@ -80,7 +89,7 @@ class Latch(Scenario):
         self.stage.stop(signal.SIGKILL)
         if problem := self.stage.start(is_tortured=False):
             return self.find(1, f"does not start again: {problem}: {self.last_words()}")
-        answer = self.stage.ask("/basic/after")
+        answer = self.stage.ask(f"/{self.area}/after")
         if self.sent and answer.code != "login-latched" and self.upstream.wrong == self.sent:
             self.find(3, f"after a restart the caller gets {answer}, not login-latched")
         self.stage.stop()
@@ -91,6 +100,16 @@ class Latch(Scenario):
         warned = any("could not be stored" in line for line in self.messages())
         if self.told and not warned:
             self.find(1, f"the rejected password was sent {self.upstream.wrong} times across a kill, and nothing warned of it")
+
+
+class Proved(Latch):
+    """A password that a login tries itself, on a connection that has rested since the login before."""
+
+    area = "proved"
+
+    def act(self):
+        for path in ("/api/one", "/proved/one"):
+            self.stage.ask(path)
 
 
 class Drain(Scenario):
@@ -290,7 +309,7 @@ class Helper(Scenario):
 
 
 ALL = {
-    "start": Start, "users": Users, "basic": Basic, "form": Form, "replay": Replay, "latch": Latch, "refresh-token": RefreshToken, "helper": Helper,
-    "reload": Reload, "drain": Drain, "hand-over": HandOver, "take-over": TakeOver, "keyring": Keyring,
-    "code": Code, "ntlm": NTLM, "orphan": Orphan, "foreign": Foreign, "socket-file": Takeover,
+    "start": Start, "users": Users, "basic": Basic, "form": Form, "replay": Replay, "rested": Rested, "latch": Latch, "proved": Proved,
+    "refresh-token": RefreshToken, "helper": Helper, "reload": Reload, "drain": Drain, "hand-over": HandOver, "take-over": TakeOver, "keyring": Keyring,
+    "code": Code, "ntlm": NTLM, "orphan": Orphan, "by-user": ByUser, "foreign": Foreign, "socket-file": Takeover,
 }

@@ -29,6 +29,7 @@ upstreams:
 credentials: {{ sources: [env, exec: [{folder}/helper]] }}
 challenges:
   - {{ name: basic, at: "http://127.0.0.1:{upstream}/basic/*", scheme: basic, credential: ann }}
+  - {{ name: proved, at: "http://127.0.0.1:{upstream}/proved/*", scheme: basic, credential: ann, prove-at: /proved/whoami }}
   - {{ name: form, at: "http://127.0.0.1:{upstream}/form/*", gateway: j-security-check, credential: ann }}
   - name: api
     at: http://127.0.0.1:{upstream}/api/*

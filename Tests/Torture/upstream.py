@@ -29,7 +29,7 @@ class Upstream:
     def reset(self):
         with self.lock:
             self.arrived, self.served = collections.Counter(), collections.Counter()
-            self.digests, self.codes = {}, collections.Counter()
+            self.digests, self.codes, self.users = {}, collections.Counter(), collections.defaultdict(set)
             self.right = self.wrong = self.reused = 0
             self.sessions, self.refresh = set(), "refresh-0"
             self.release.clear()
@@ -118,6 +118,16 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.serve(body)
         else:
             self.answer(401, "who are you?\n", WWW_Authenticate='Basic realm="torture"')
+
+    do_proved = do_basic
+
+    def do_mine(self, body):
+        scheme, _, value = self.headers.get("Authorization", "").partition(" ")
+        if scheme != "Basic":
+            return self.answer(401, "who are you?\n", WWW_Authenticate='Basic realm="torture"')
+        with self.server.upstream.lock:
+            self.server.upstream.users[self.path].add(base64.b64decode(value).decode().partition(":")[0])
+        return self.serve(body)
 
     def do_form(self, body):
         upstream = self.server.upstream
