@@ -2,7 +2,6 @@
 # Copyright the Countersign authors
 """Logins that depend on what the disk has kept, or on libcurl."""
 
-import hashlib
 import signal
 
 from scenario import BODY, Scenario
@@ -54,8 +53,7 @@ class NTLM(Scenario):
     def check(self):
         for request, answer in self.stage.answers:
             path = request.split()[1]
-            body = b"" if path.endswith("/post-empty") else BODY
-            if answer.status == 200 and self.upstream.digests.get(path) != hashlib.sha256(body).hexdigest():
+            if answer.status == 200 and not self.is_whole(path):
                 self.find(1, f"{request} got 200, and its body never arrived")
         for path, count in self.upstream.served.items():
             if path.startswith("/ntlm/") and count > 1:

@@ -29,7 +29,6 @@ final class CheckProtection: Protection {
     private var last = 0
     private let most: Int
     private var remaining: Int
-    /// The time of the last wrong answer, in ms since 1970.
     /// True if the number of attempts is written in words when it is small.
     private let writesWords: Bool
     private var lockedUntil: Int64 = 0
