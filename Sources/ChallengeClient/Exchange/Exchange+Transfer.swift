@@ -277,6 +277,8 @@ extension Exchange: TransferOwner {
 
     /// Sends the request again. A session that it carried, that it needs, and that has ended since, comes first.
     private func sendAgain() {
+        // At once, as after a challenge: a login may come before, and the caller's body goes on.
+        body.rewind()
         guard let route = sessions.route, let slot = missingSlot, sessions.sent(slot) != nil else { return send() }
         perform(machine.sessionIsOver(slot, login: route.slots[slot].key.challenge))
     }

@@ -224,8 +224,10 @@ package final class Exchange {
     func send() {
         guard let client, let route = sessions.route, let caller else { return }
         if stream != nil { releaseTransfer() }
-        let isWhole = body.rewind()
-        assert(isWhole, "the machine lets nothing be sent again that is not held")
+        guard body.rewind() else {
+            assertionFailure("the machine lets nothing be sent again that is not held")
+            return abort(.bodyNotReplayable)
+        }
         finding = Finding()
         let now = runtime.wallClock()
         let fields = sessions.load(

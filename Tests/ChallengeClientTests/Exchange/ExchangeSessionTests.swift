@@ -209,6 +209,27 @@ struct ExchangeSessionTests {
         #expect(rig.sendings == 1)
     }
 
+    @Test("a request that waits for a login before it is sent again has all of its body, which went on meanwhile")
+    func goesOn() throws {
+        let rig = try ExchangeRig(
+            logins: [login.authenticator("corp", detector: corp, isAhead: true)], replay: ReplayTiers(memory: 16))
+        let (gate, key) = (rig.services.gate, rig.key("corp"))
+        _ = gate.adopt(key, .named("old"), establishedAt: ExchangeRig.now)
+        rig.streams.prepare = { $0.isStale = true }
+        rig.post("12345678", framing: .chunked, method: .put, isComplete: false)
+        rig.stream?.takeBody()
+        gate.change { _ = $0.sessions.drop { $0 == key } }
+        rig.stream?.end(.gotNothing)
+        rig.settle()
+        #expect(login.count == 1 && rig.sendings == 1)
+        rig.send("and more than is held")
+        rig.exchange.receiveBodyEnd()
+        login.end(.success(.named("new")))
+        rig.settle()
+        rig.stream?.takeBody()
+        #expect(rig.sendings == 2 && rig.stream?.body == "12345678and more than is held")
+    }
+
     @Test("libcurl may send a request on another connection only if that does no harm and its body is held")
     func mayResend() throws {
         let cases: [(RequestMethod, memory: Int, Bool)] = [(.put, 64, true), (.post, 64, false), (.put, 0, false)]
