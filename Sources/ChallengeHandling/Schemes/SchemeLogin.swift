@@ -51,8 +51,7 @@ public struct SchemeLogin: SessionLogin {
         if target != nil, plan.needsNoChallenge, !plan.isProof { return try await session(for: occasion) }
         let address = plan.isProof ? plan.address : target ?? plan.address
         occasion.url = address
-        let probe = SchemeProbe(
-            address, occasion, isTarget: target != nil, isDecisive: plan.isProof && target == nil)
+        let probe = SchemeProbe(address, occasion, isTarget: target != nil)
         if !plan.needsNoChallenge {
             let (response, isTrouble) = try await firstAnswer(to: probe)
             guard let response, response.status == 401, plan.offer(in: response.fields) != nil else {
@@ -206,9 +205,7 @@ extension SchemeLogin {
     func verified(_ session: Session, _ occasion: SchemeOccasion) async throws(LoginFailure) -> Session {
         guard plan.isProof, let use = session.use, !session.isVerified else { return session }
         // Without a usable answer the value waits for the pause, as any with an unknown outcome (CONTRIBUTING, rule 3).
-        guard let response = try await SchemeProbe(plan.address, occasion, isDecisive: true).ask(with: session) else {
-            return session
-        }
+        let response = try await SchemeProbe(plan.address, occasion).decide(with: session)
         var session = session
         guard response.status == 401, let offer = plan.offer(in: response.fields) else {
             await use.accept(at: plan.address.path, in: occasion.conversation)

@@ -14,17 +14,22 @@ struct SchemeProbe {
         case trouble
     }
 
+    /// Result of a request that was answered.
+    private enum Finding {
+        case response(SideResponse)
+        /// A response that is of no use, and the failure of what depends on it.
+        case useless(LoginFailure)
+    }
+
     private let url: WebURL
     private let occasion: SchemeOccasion
     private let method: HTTPRequest.Method
-    private let isDecisive: Bool
 
     /// Creates a probe of `url`. With `isTarget` it stands in for a waiting request and uses HEAD, which transfers no
-    /// page (RFC 9110 §9.3.2). With `isDecisive` an answer of no use leaves the outcome of sending the credential unknown.
-    init(_ url: WebURL, _ occasion: SchemeOccasion, isTarget: Bool = false, isDecisive: Bool = false) {
+    /// page (RFC 9110 §9.3.2).
+    init(_ url: WebURL, _ occasion: SchemeOccasion, isTarget: Bool = false) {
         self.url = url
         self.occasion = occasion
-        self.isDecisive = isDecisive
         method = isTarget ? .head : .get
     }
 
@@ -57,9 +62,22 @@ struct SchemeProbe {
         return request
     }
 
-    /// Sends the request with the fields of `session`. Returns `nil` for a response that is of no use, such as a page
-    /// too large for a side request, unless the probe decides. Throws if there was none, and for 429 and 5xx.
+    /// Sends the request with the fields of `session`. Returns `nil` for a response that is of no use: to HEAD, or one without
+    /// a session that cannot be read. Throws if there was none, and for 429 and 5xx.
     func ask(with session: Session? = nil) async throws(LoginFailure) -> SideResponse? {
+        guard case .response(let response) = try await send(with: session) else { return nil }
+        return response
+    }
+
+    /// Sends the request with the fields of `session`, and nothing else will show if they are accepted.
+    func decide(with session: Session) async throws(LoginFailure) -> SideResponse {
+        switch try await send(with: session) {
+        case .response(let response): return response
+        case .useless(let failure): throw failure
+        }
+    }
+
+    private func send(with session: Session?) async throws(LoginFailure) -> Finding {
         var request = request
         var check: (any AnswerCheck)?
         if let session {
@@ -75,27 +93,31 @@ struct SchemeProbe {
             response = try await occasion.conversation.sideRequests.send(request)
         } catch {
             occasion.report("\(step): no answer, \(error.reason)")
-            if error.kind == .badAnswer, session == nil || !isDecisive { return nil }
-            throw LoginFailure(error, step: step, challenge: occasion.name)
+            let failure = LoginFailure(error, step: step, challenge: occasion.name)
+            // The outcome of sending a credential is unknown, so that a pause follows (CONTRIBUTING, rule 3).
+            if error.kind == .badAnswer, session == nil { return .useless(failure) }
+            throw failure
         }
         if let fault = check?.fault(status: response.status, fields: response.fields) {
             occasion.report("\(step): the server did not prove its identity")
-            // The waiting request uses the answer itself, and reports its own failure.
-            if method == .head { return nil }
-            throw LoginFailure(
+            let failure = LoginFailure(
                 .failed, challenge: occasion.name,
                 detail: "The server that answered \(step) did not prove its identity: \(fault).")
+            // The waiting request uses the answer itself, and reports its own failure.
+            if method == .head { return .useless(failure) }
+            throw failure
         }
         session?.signer?.learn(status: response.status, fields: response.fields, target: url.target)
         occasion.report("\(step)\(session == nil ? "" : " with the credential"): \(response.status)")
         guard response.status < 500, response.status != 429 else {
-            // An application may fail at HEAD only: the waiting request uses the answer itself.
-            if method == .head { return nil }
-            throw LoginFailure(
+            let failure = LoginFailure(
                 .failed, challenge: occasion.name,
                 detail: "The server answered \(step) with status \(response.status).",
                 retryAt: Moment.retry(after: response.fields, now: occasion.conversation.now()))
+            // An application may fail at HEAD only: the waiting request uses the answer itself.
+            if method == .head { return .useless(failure) }
+            throw failure
         }
-        return response
+        return .response(response)
     }
 }

@@ -15,7 +15,8 @@ struct SchemeConfirmationTests {
     private static let basic = "Basic realm=\"r\""
 
     private func login(
-        _ scheme: any AuthenticationScheme = BasicScheme(), proof: String? = nil, refusedAt path: String? = nil
+        _ scheme: any AuthenticationScheme = BasicScheme(), proof: String? = nil, refusedAt path: String? = nil,
+        target: String? = nil
     ) -> SchemeLogin {
         let plan = SchemePlan(
             name: "corp", schemes: [scheme], key: Self.key, address: WebURL(origin: Self.origin, path: proof ?? "/"),
@@ -24,7 +25,7 @@ struct SchemeConfirmationTests {
             ExaminedResponse(
                 status: 401, fields: [.wwwAuthenticate: Self.basic], url: WebURL(origin: Self.origin, path: $0))
         }
-        return SchemeLogin(plan, challenge: refusal)
+        return SchemeLogin(plan, challenge: refusal, target: target.map { WebURL(origin: Self.origin, path: $0) })
     }
 
     /// A GET of `path` with or without a credential, and what it gets.
@@ -109,6 +110,14 @@ struct SchemeConfirmationTests {
         let error = SideRequestError(.badAnswer, reason: "no HTTP")
         let rig = LoginRig([ScriptedStep(.get, "https://h/p", .failure(error)) { _ in true }], credentials: [.ann])
         #expect(await rig.lose(login(proof: "/p", refusedAt: met)).isUnknown)
+        #expect(rig.requests.sent.count == 1 && rig.latches.all.isEmpty)
+    }
+
+    @Test("if the answer to HEAD of `prove-at` cannot be read, no other request has the value")
+    func unreadableHead() async throws {
+        let error = SideRequestError(.badAnswer, reason: "no HTTP")
+        let rig = LoginRig([ScriptedStep(.head, "https://h/p", .failure(error)) { _ in true }], credentials: [.ann])
+        #expect(await rig.lose(login(proof: "/p", target: "/a")).isUnknown)
         #expect(rig.requests.sent.count == 1 && rig.latches.all.isEmpty)
     }
 

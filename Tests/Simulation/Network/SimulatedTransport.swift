@@ -116,7 +116,9 @@ final class SimulatedSideRequest {
     }
 
     /// Ends the request at the end of its process.
-    func cut() { end(.failure(SideRequestError(.unreachable, reason: "simulated"))) }
+    func cut() { cut(.unreachable) }
+
+    private func cut(_ kind: SideRequestError.Kind) { end(.failure(SideRequestError(kind, reason: "simulated"))) }
 
     private func arrive() {
         guard finish != nil else { return }
@@ -133,7 +135,10 @@ final class SimulatedSideRequest {
 
     private func deliver(_ answer: ServerAnswer) {
         guard finish != nil else { return }
-        if attempt == nil ? simulation.isFault(12) : simulation.judgements.losesNext() { return cut() }
+        if attempt == nil ? simulation.isFault(12) : simulation.judgements.losesNext() {
+            // What comes in its place is no answer.
+            return cut(simulation.chance.oneIn(3) ? .badAnswer : .unreachable)
+        }
         attempt?.isDelivered()
         attempt = nil
         var fields = HTTPFields()
