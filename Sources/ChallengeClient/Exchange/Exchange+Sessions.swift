@@ -31,6 +31,7 @@ extension Exchange {
             runtime.gate.change { $0.sessions.removeWaiter(ticket, of: route.slots[slot].key) }
             perform(machine.sessionFailed(.loginUnderWay))
         case .logIn, .wait:
+            leadsLogin = answer == .logIn
             // The timer starts anew: an earlier wait, such as for the beginning of a login page, had its own limit.
             timer.arm(at: runtime.loop.now + client.plan.timeouts.login)
             waitingFor = route.slots[slot].key
@@ -91,8 +92,8 @@ extension Exchange {
             sessions.retryEmpty(held.generation, in: slot)
             perform(machine.askAgain())
         case .verify(_, let session): tryOut(session, isNew: true)
-        // A login that nobody asked for has found no challenge, and this exchange has one.
-        case .failed(let failure) where failure.lacksChallenge && machine.challengedSlot == slot:
+        // The login had no challenge that it could use; this exchange has one, or an address that may show one.
+        case .failed(let failure) where failure.lacksChallenge && !leadsLogin && !isOptional(slot):
             perform(machine.askAgain())
         case .failed(let failure):
             if isOptional(slot), failure.isWithoutAttempt { return omitSession(slot) }

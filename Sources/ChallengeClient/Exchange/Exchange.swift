@@ -39,6 +39,8 @@ package final class Exchange {
     var isPartial = false
     /// The key of the session whose login or confirmation is awaited.
     var waitingFor: SessionKey?
+    /// True if this exchange leads the login that it waits for.
+    var leadsLogin = false
     /// The stream that carries the request, and its transfer.
     private(set) var stream: (any UpstreamStream)?
     private(set) var transfer: Transfer?

@@ -205,14 +205,17 @@ struct GatewayClient {
             retryAt: response.flatMap { Moment.retry(after: $0.fields, now: conversation.now()) })
     }
 
-    /// Returns the failure of a login that found no login page; `isChallenged`: a caller's challenge led to it.
-    func pageNotFound(_ last: ExaminedResponse?, isChallenged: Bool) -> LoginFailure {
-        var failure = failure(
-            "No login page was found. Set `login.page` to its address, or `prove-at` to one that needs a session, or "
-                + "configure `detect` so that it matches the page.", last)
+    private static let pageAdvice =
+        "No login page was found. Set `login.page` to its address, or `prove-at` to one that needs a session, or "
+        + "configure `detect` so that it matches the page."
+
+    /// Returns the failure of a login whose search was in vain.
+    func pageNotFound(_ miss: LoginPageSearch.Miss, _ detail: String = Self.pageAdvice) -> LoginFailure {
+        if let trouble = miss.trouble { return trouble }
+        var failure = failure(detail, miss.last)
         // Nothing was sent: the next caller that meets the page supplies its address.
-        failure.isCancelled = !isChallenged
-        failure.lacksChallenge = !isChallenged
+        failure.isCancelled = !miss.wasLed
+        failure.lacksChallenge = !miss.wasLed
         return failure
     }
 

@@ -63,9 +63,7 @@ public struct GatewayLogin: SessionLogin {
             loginPage = found
             reportSign(of: found.page.response, client)
         case .nothingAsked(let session, _): return session
-        case .notFound(_, let trouble?): throw trouble
-        case .notFound(let last, nil):
-            throw client.pageNotFound(last, isChallenged: challenged != nil)
+        case .notFound(let miss): throw client.pageNotFound(miss)
         }
         var page = loginPage.page
         var submitted: VerifiedForm.Form?

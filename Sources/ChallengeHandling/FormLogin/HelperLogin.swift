@@ -42,9 +42,7 @@ struct HelperLogin: SessionLogin {
                     + "address of the page, or `prove-at` to one that needs a session.")
         case .found(let found): address = found.address
         case .nothingAsked(let session, _): return session
-        case .notFound(_, let trouble?): throw trouble
-        case .notFound(let last, nil):
-            throw client.pageNotFound(last, isChallenged: gateway.challenged != nil)
+        case .notFound(let miss): throw client.pageNotFound(miss)
         }
         let (answer, askedAt) = try await ask(use, for: address, client)
         let session = try await session(answer, askedAt: askedAt, of: use, client)

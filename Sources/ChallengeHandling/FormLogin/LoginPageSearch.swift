@@ -10,8 +10,18 @@ struct LoginPageSearch {
         /// No login is needed for the waiting request, as the empty session records. `isCertain` if the server was in
         /// no trouble.
         case nothingAsked(Session, isCertain: Bool)
-        /// No page was found, and no request waits. `last` is the last response, `trouble` the server's first failure.
-        case notFound(last: ExaminedResponse?, trouble: LoginFailure?)
+        /// No page was found, and no request waits for a session before any challenge.
+        case notFound(Miss)
+    }
+
+    /// What a search saw that found no login page.
+    struct Miss {
+        /// The last response.
+        var last: ExaminedResponse?
+        /// The server's first failure.
+        var trouble: LoginFailure?
+        /// True if the address of a challenge was requested.
+        let wasLed: Bool
     }
 
     /// The configured addresses, in order.
@@ -34,8 +44,7 @@ struct LoginPageSearch {
             addresses.append((plain, callers))
         }
         var asked: Set<WebURL> = []
-        var trouble: LoginFailure?
-        var last: ExaminedResponse?
+        var miss = Miss(wasLed: challenged?.plain?.origin == origin)
         for (address, source) in addresses where asked.insert(address).inserted {
             client.clearCookies()
             let page: GatewayClient.Page
@@ -51,11 +60,11 @@ struct LoginPageSearch {
             if page.asksForLogin, acceptsErrors || found == nil {
                 return .found(LoginPage(address: address, source: source, page: page))
             }
-            trouble = trouble ?? found
-            last = page.response
+            miss.trouble = miss.trouble ?? found
+            miss.last = page.response
         }
-        guard let target else { return .notFound(last: last, trouble: trouble) }
-        return nothingAsked(at: target, isCertain: trouble == nil, client)
+        guard let target else { return .notFound(miss) }
+        return nothingAsked(at: target, isCertain: miss.trouble == nil, client)
     }
 
     private func nothingAsked(at target: WebURL, isCertain: Bool, _ client: GatewayClient) -> Outcome {

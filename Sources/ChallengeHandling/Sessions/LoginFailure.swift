@@ -46,7 +46,8 @@ public struct LoginFailure: Error, Sendable, Equatable {
     /// True if the server refuses the requested scope only, and the login as such is fine.
     public var concernsScope = false
 
-    /// True if the login had no challenge and found none by itself: a request that has one may lead to another at once.
+    /// True if the login found no challenge, and had none, or one at an address that it must not request. Another request
+    /// that has one may lead to a login at once.
     public var lacksChallenge = false
 
     /// Creates a failure.

@@ -274,23 +274,6 @@ struct ExchangeSessionTests {
         #expect(rig.caller.takeEvents() == ["head 200", "ended"])
     }
 
-    @Test("a login that found no challenge is followed by one for the challenge of a request that waits")
-    func foundNothing() throws {
-        let rig = try ExchangeRig(logins: [login.authenticator("corp", detector: corp)])
-        let (gate, key, other) = (rig.services.gate, rig.key("corp"), rig.runtime.nextTicket())
-        _ = gate.change { $0.requestSession(key, rejected: nil, waiter: other, now: ExchangeRig.now) }
-        rig.get()
-        rig.stream?.answerWhole("401 Unauthorized", "X-Login: corp", body: "no")
-        rig.settle()
-        #expect(login.count == 0)
-        var failure = LoginFailure(.failed, challenge: "corp", detail: "No login page was found.", isCancelled: true)
-        failure.lacksChallenge = true
-        rig.services.notify(gate.finish(key, with: .failure(failure)))
-        rig.settle()
-        #expect(login.count == 1)
-        #expect(rig.caller.takeEvents() == [])
-    }
-
     @Test("a failed renewal does not decide on a refusal of the session that it was to replace")
     func failedRenewal() throws {
         let login = HeldLogin(confirmation: .over)

@@ -168,4 +168,20 @@ struct GatewayAddressTests {
         #expect(failure.isCancelled && failure.lacksChallenge)
         #expect(failure.detail.contains("`login.page`") && failure.detail.contains("`prove-at`"))
     }
+
+    @Test(
+        "a challenge at an address with two readings leads nowhere, which keeps no other request from a login",
+        arguments: ["/app//a", "/app/a;x", "/app/a%2Fb"])
+    func doubtful(path: String) async throws {
+        let failure = await Portal.rig([Self.open]).expectUnknown(
+            try Portal.login(challenged: "\(Portal.origin)\(path)", base: "\(Portal.origin)/app/"))
+        #expect(failure.isCancelled && failure.lacksChallenge)
+    }
+
+    @Test("a challenge at an address that shows no login page leads to a pause")
+    func vanished() async throws {
+        let failure = await Portal.rig([Self.open, Portal.get("/app/a", 200, "welcome")]).expectUnknown(
+            try Portal.login(challenged: "\(Portal.origin)/app/a", base: "\(Portal.origin)/app/"))
+        #expect(!failure.isCancelled && !failure.lacksChallenge)
+    }
 }

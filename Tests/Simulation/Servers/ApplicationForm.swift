@@ -93,7 +93,8 @@ final class ApplicationForm: Protection {
             return .pass(nil)
         }
         if traits.isEntranceOpen, path == "/base/" || path == "/" { return .pass(nil) }
-        if isFoundByCallers { disturb(by: path) }
+        // A form that its address always shows says nothing of a login.
+        if isFoundByCallers, path.hasPrefix("/base/forbidden/") { account.disturbed() }
         return .demand(demand(of: request))
     }
 
@@ -105,9 +106,9 @@ final class ApplicationForm: Protection {
         return simulation.chance.pick([ServerAnswer(500, body: "broken"), ServerAnswer(503), ServerAnswer(429)])
     }
 
-    /// Notes a request that leads to no login page, where only callers lead there.
-    private func disturb(by path: String) {
-        if path.contains(";") || path.contains("//") || path.hasPrefix("/base/forbidden/") { account.disturbed() }
+    /// Only callers lead to the login page, and a login must not ask for an address that has two readings.
+    func isBeyondReach(_ order: Order) -> Bool {
+        isFoundByCallers && (order.target.contains(";") || order.target.contains("//"))
     }
 
     private func demand(of request: ServerRequest) -> ServerAnswer {

@@ -105,13 +105,11 @@ private struct SignOnVisit {
         switch try await find(&upstream) {
         case .found(let page): beginning = page
         case .nothingAsked(let session, _): return session
-        case .notFound(_, let trouble?): throw trouble
-        case .notFound(let last, nil):
-            var failure = upstream.failure(
+        case .notFound(let miss):
+            throw upstream.pageNotFound(
+                miss,
                 "No address of the upstream leads to a server in `through`. Set `prove-at` to one that needs a session, or "
-                    + "`login.page` to the one that begins the sign-on.", last)
-            failure.isCancelled = gateway.challenged == nil
-            throw failure
+                    + "`login.page` to the one that begins the sign-on.")
         }
         client.replaceUpstream(upstream)
         let landed = try await signOn(from: beginning.page.response)
