@@ -30,6 +30,10 @@ final class LoginWatch {
         var lastLatched = (began: Int64.min / 2, ended: Int64.min / 2)
         /// The time of the last login that took too long.
         var lastTimeout = Int64.min / 2
+        /// The time of the last login that worked.
+        var lastSuccess = Int64.min / 2
+        /// The time at which somebody last asked for what a session is worth, or was told.
+        var lastLook = Int64.min / 2
     }
 
     private static let mostValues = 16
@@ -67,6 +71,7 @@ final class LoginWatch {
                 simulation.attempts.pauseEnds(of: login.name)
             }
             if isDead { challenges[login, default: Challenge()].lastStillbirth = simulation.now }
+            challenges[login, default: Challenge()].lastSuccess = simulation.now
             return
         }
         challenges[login, default: Challenge()].lastFailure = simulation.now
@@ -138,6 +143,12 @@ final class LoginWatch {
         allOfAccount(name).contains { $0.lastTimeout >= time }
     }
 
+    /// Returns true if a login of the challenge worked at that time or later.
+    func wasEstablished(_ name: String, since time: Int64) -> Bool { all(name).contains { $0.lastSuccess >= time } }
+
+    /// Returns true if somebody looked at a session of the challenge at that time or later.
+    func hasLooked(_ name: String, since time: Int64) -> Bool { all(name).contains { $0.lastLook >= time } }
+
     /// Forgets what a process has done that has ended.
     func processEnded() {
         adoptions = []
@@ -201,12 +212,14 @@ final class LoginWatch {
         } else if isPost {
             simulation.violated("a login of \(login.name) sends something behind its end")
         }
+        if challenge.began == nil { challenge.lastLook = now }
         challenge.requests[ObjectIdentifier(request)] = now
         challenges[login] = challenge
     }
 
     /// Notes the end of a request of a login.
     func requestEnded(_ request: SimulatedSideRequest, of login: WatchedLogin) {
-        challenges[login]?.requests[ObjectIdentifier(request)] = nil
+        guard challenges[login]?.requests.removeValue(forKey: ObjectIdentifier(request)) != nil else { return }
+        if challenges[login]?.began == nil { challenges[login]?.lastLook = simulation.now }
     }
 }

@@ -161,6 +161,9 @@ struct Rules {
             if answer.isWhole, !isInDoubt, !hasFailed, !protection.isScheme, simulation.carried.isEmpty(order) {
                 simulation.violated("rule 7: \(order.number) gets what asks a request without any session for a login")
             }
+            if answer.isWhole, !isInDoubt, isUnlooked(order) {
+                simulation.violated("rule 5: \(order.number) gets a refusal although only a renewal failed")
+            }
             // A session in doubt stays while the look at the proven address fails, and 5 s after that (rule 4).
             let doubt = max(Self.longestDoubt, Self.pauseOfDoubt + simulation.setting.loginLimit)
             let lastFault = max(simulation.lastFault, protection.account.lastFailedLook)
@@ -193,6 +196,19 @@ struct Rules {
         if !answer.isWhole, simulation.weather.hasFaults { return }
         if Self.faults.contains(answer.status), simulation.weather.hasFaults, !expectsSuccess { return }
         simulation.violated("\(order.number): the answer \(answer.status) \(body.prefix(80))")
+    }
+
+    /// Returns true if a login failed while an order was under way, and nobody looked at the session that it was to replace.
+    private func isUnlooked(_ order: Order) -> Bool {
+        let (protection, logins) = (order.server.protection, simulation.logins)
+        let challenge = protection.challengeName
+        guard !protection.isScheme, protection.hasOneSession, logins.hasFailed(challenge, since: order.began) else {
+            return false
+        }
+        return !simulation.carried.isEmpty(order) && simulation.carried.hasSession(at: order.server)
+            && !logins.wasEstablished(challenge, since: order.began)
+            && !logins.hasLooked(challenge, since: order.began - Self.pauseOfDoubt)
+            && simulation.now - order.began < simulation.setting.loginLimit
     }
 
     /// Returns true if no address can show whether a value is good that another has refused.
@@ -262,7 +278,8 @@ struct Rules {
         guard !expectsSuccess || !protection.account.isRight || isRefused else {
             if code == "body-not-replayable" && order.body.count > 4_096 { return }
             // The code of this half minute may be used up.
-            if code == "login-failed", usesCodes(order) || protection.account.isDisturbed(since: order.began) { return }
+            let isHopeless = usesCodes(order) || protection.isBeyondReach(order)
+            if code == "login-failed", isHopeless || protection.account.isDisturbed(since: order.began) { return }
             // An address that nobody may use has shown a good value as a bad one.
             if code.hasPrefix("login-"), isUnverifiable(order) { return }
             // Another node has seen it accepted, and this one that it was refused for more scope.
@@ -283,6 +300,11 @@ struct Rules {
             code.hasPrefix("login-") || code == "no-credential"
         {
             simulation.violated("rule 7: \(order.number): \(code), although its server asks for what nobody can answer")
+        }
+        if code == "login-failed", simulation.carried.isEmpty(order), !protection.isBeyondReach(order),
+            String(decoding: answer.body, as: UTF8.self).contains("No login page was found")
+        {
+            simulation.violated("rule 7: \(order.number) met the login page, and is told that there is none")
         }
         let isAllowed =
             switch code {

@@ -3,15 +3,15 @@
 
 /// What all runs are made of where somebody looks for one thing: the kind of their servers, their events, several nodes.
 struct Scene {
-    /// Each kind of server with each one or two kinds of events, and those that nodes share with two nodes.
-    static var all: [String] {
+    /// Each kind of server with each choice of at most so many kinds of events, and those that nodes share with two nodes.
+    static func all(events most: Int) -> [String] {
         let events = Weather.events.map(\.name)
-        let pairs = events.indices.flatMap { first in
-            events[first...].map { $0 == events[first] ? $0 : "\(events[first]), \($0)" }
+        let choices = (1..<1 << events.count).filter { $0.nonzeroBitCount <= most }.map { choice in
+            events.indices.filter { choice & 1 << $0 > 0 }.map { events[$0] }.joined(separator: ", ")
         }
-        let single = ServerMaker.Kind.allCases.flatMap { kind in pairs.map { "\(kind.rawValue), \($0)" } }
+        let single = ServerMaker.Kind.allCases.flatMap { kind in choices.map { "\(kind.rawValue), \($0)" } }
         let nodes = Set(ServerMaker.shared.map(\.rawValue)).sorted().flatMap { kind in
-            pairs.map { "nodes, \(kind), \($0)" }
+            choices.map { "nodes, \(kind), \($0)" }
         }
         return single + nodes.filter { Scene($0)?.weather?.allowsNodes == true }
     }

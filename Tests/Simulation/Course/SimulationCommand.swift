@@ -6,7 +6,7 @@ import Synchronization
 
 /// `simulation SEED [STEPS]` runs one simulation; `simulation --seconds S [--from SEED]` runs one simulation after the other.
 /// `--scene WORDS` makes all of them of these; see `Scene`. `simulation --scenes [--from SEED] [--to SEED]` runs those seeds, two by
-/// default, in each scene.
+/// default, in each scene; `--events N` is that with up to N kinds of events at once in place of two.
 enum SimulationCommand {
     /// The usual number of steps of one simulation.
     static let steps = 20_000
@@ -42,7 +42,8 @@ enum SimulationCommand {
                     exit(64)
                 }
                 scenes = [words]
-            case "--scenes": scenes = Scene.all
+            case "--scenes": scenes = Scene.all(events: 2)
+            case "--events": scenes = Scene.all(events: rest.popFirst().flatMap { Int($0) } ?? 2)
             case "--steps": steps = rest.popFirst().flatMap { Int($0) } ?? steps
             default:
                 isOne = true

@@ -31,12 +31,17 @@ struct CarriedSessions {
         guard !request.isSide, let number = request.value("x-order").flatMap({ Int($0) }) else { return }
         if server.protection.isCarried(by: request) { empty.remove(number) } else { empty.insert(number) }
         guard server.protection.isScheme else { return }
-        let key = SessionKey(
-            origin: Origin(scheme: .http, host: "127.0.0.1", port: UInt16(server.port)),
-            challenge: server.protection.challengeName, credential: server.protection.account.name)
-        let hasSession = simulation.process.services.gate.read { $0.sessions.hasSession(for: key) }
-        if !hasSession { cold[key.challenge] = simulation.steps }
+        let hasSession = hasSession(at: server)
+        if !hasSession { cold[server.protection.challengeName] = simulation.steps }
         bare[number] = hasSession && !server.protection.isCarried(by: request) ? simulation.steps : nil
+    }
+
+    /// Returns true if the daemon has a session at a server, for all callers.
+    func hasSession(at server: SimulatedServer) -> Bool {
+        let key = SessionKey(
+            origin: Origin(scheme: .http, host: server.protection.host, port: UInt16(server.port)),
+            challenge: server.protection.challengeName, credential: server.protection.account.name)
+        return simulation.process.services.gate.read { $0.sessions.hasSession(for: key) }
     }
 
     /// Returns true if the last request of an order carried nothing of a login.
