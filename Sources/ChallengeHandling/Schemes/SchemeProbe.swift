@@ -63,7 +63,7 @@ struct SchemeProbe {
     }
 
     /// Sends the request with the fields of `session`. Returns `nil` for a response that is of no use: to HEAD, or one without
-    /// a session that cannot be read. Throws if there was none, and for 429 and 5xx.
+    /// a session that cannot be read. Throws if there was none, and for 408, 429 and 5xx.
     func ask(with session: Session? = nil) async throws(LoginFailure) -> SideResponse? {
         guard case .response(let response) = try await send(with: session) else { return nil }
         return response
@@ -109,7 +109,7 @@ struct SchemeProbe {
         }
         session?.signer?.learn(status: response.status, fields: response.fields, target: url.target)
         occasion.report("\(step)\(session == nil ? "" : " with the credential"): \(response.status)")
-        guard response.status < 500, response.status != 429 else {
+        guard response.status < 500, response.status != 408, response.status != 429 else {
             let failure = LoginFailure(
                 .failed, challenge: occasion.name,
                 detail: "The server answered \(step) with status \(response.status).",

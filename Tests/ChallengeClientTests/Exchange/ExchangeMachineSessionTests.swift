@@ -128,8 +128,8 @@ struct ExchangeMachineSessionTests {
     func judged() {
         let cases: [(Challenge, slot: Int, status: Int, SessionTable<ExchangeTicket>.VerificationResult?)] = [
             (.pass, 0, 200, .accepted), (.pass, 0, 404, .accepted), (.pass, 0, 503, .unanswered(.status(503))),
-            (.pass, 0, 429, .unanswered(.status(429))), (.challenged(), 0, 401, nil),
-            (.challenged(), 1, 401, .accepted),
+            (.pass, 0, 429, .unanswered(.status(429))), (.pass, 0, 408, .unanswered(.status(408))),
+            (.challenged(), 0, 401, nil), (.challenged(), 1, 401, .accepted),
             (.stale, 0, 401, .outdated), (.stale, 1, 401, .accepted), (.refused, 0, 401, nil),
             (.refused, 1, 401, .accepted), (.needsBody, 0, 200, nil), (.replay, 0, 409, .accepted),
         ]

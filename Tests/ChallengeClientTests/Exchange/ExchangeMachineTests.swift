@@ -22,7 +22,7 @@ struct ExchangeMachineTests {
         expect(machine.state, .ended)
     }
 
-    @Test("an answer of a server in trouble passes, and verifies no session", arguments: [429, 500, 503])
+    @Test("an answer of a server in trouble passes, and verifies no session", arguments: [408, 429, 500, 503])
     func trouble(status: Int) {
         var machine = Machine()
         _ = machine.start(missing: nil)

@@ -61,6 +61,7 @@ struct SchemeConfirmationTests {
         #expect(try await confirm(login(), [step("/a", false, 200)], mark: "/a") == .unknown)
         #expect(try await confirm(login(), [step("/a", false, 503)], mark: "/a") == .unknown)
         #expect(try await confirm(login(), [asked, step("/a", true, 429)], mark: "/a") == .unknown)
+        #expect(try await confirm(login(), [asked, step("/a", true, 408)], mark: "/a") == .unknown)
     }
 
     @Test("a value that was never accepted, or is refused at that very address, is not sent again")
