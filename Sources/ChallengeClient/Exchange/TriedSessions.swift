@@ -112,9 +112,8 @@ package struct ExaminedAnswer: Sendable, Equatable {
         self.status = status
     }
 
-    /// True if the answer says nothing about a session: a server error, 429, a known refusal, or 408, by which a server tells that no
-    /// whole request has come (RFC 9110 §15.5.9).
-    var isInconclusive: Bool { isKnownRefusal || status == 408 || status == 429 || status >= 500 }
+    /// True if the answer says nothing about a session.
+    var isInconclusive: Bool { isKnownRefusal || InconclusiveStatus.contains(status) }
 
     /// Refines a detected challenge by the sessions that the request carried.
     mutating func refine(tried: TriedSessions, establishedSlot: Int?, rounds: Int, omitsConnectionCredential: Bool) {

@@ -100,7 +100,7 @@ public final class DigestSigner: RequestSigner {
 
     /// Adopts the server's next nonce (`nextnonce`), unless the server's own proof (`rspauth`) is wrong.
     public func learn(status: Int, fields: HTTPFields, target: String) {
-        guard status != 401, status != 429, status < 500 else { return }
+        guard status != 401, !InconclusiveStatus.contains(status) else { return }
         if !isAccepted.load(ordering: .relaxed) { isAccepted.store(true, ordering: .relaxed) }
         guard let info = AuthenticationInfo(fields[values: .authenticationInfo]),
             let next = info["nextnonce"], !next.isEmpty, !challenge.isSession

@@ -191,7 +191,7 @@ struct GatewayClient {
 
     /// Returns the failure for a response that shows only that the server is in trouble.
     func trouble(in response: ExaminedResponse, _ step: String) -> LoginFailure? {
-        guard response.status >= 500 || [400, 408, 429].contains(response.status) else { return nil }
+        guard response.status == 400 || InconclusiveStatus.contains(response.status) else { return nil }
         return failure(
             "The server answered the \(step) with status \(response.status), which says nothing about the credential. "
                 + "A later request tries again; if the error persists, check the server and the addresses in `login`.",

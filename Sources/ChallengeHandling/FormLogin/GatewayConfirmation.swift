@@ -18,7 +18,7 @@ struct GatewayConfirmation {
         do throws(LoginFailure) {
             let inside = try await fetch(with: held, conversation)
             if inside.asksForLogin { return .over }
-            let isInTrouble = inside.status >= 500 || inside.status == 408 || inside.status == 429
+            let isInTrouble = InconclusiveStatus.contains(inside.status)
             if isVerifying { return isInTrouble ? .unknown : inside.status == 401 ? .over : .stillGood }
             // A public address says nothing about the session.
             guard try await fetch(with: nil, conversation).asksForLogin else { return .over }

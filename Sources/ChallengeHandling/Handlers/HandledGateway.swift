@@ -194,7 +194,7 @@ struct HandledGatewayLogin: SessionLogin {
         }
         let before = client.jar
         let answer = try await client.send(request, "form")
-        if answer.status >= 500 || answer.status == 429, let trouble = client.trouble(in: answer, "form") {
+        if InconclusiveStatus.contains(answer.status), let trouble = client.trouble(in: answer, "form") {
             throw trouble
         }
         let isChallenge = client.asksForLogin(answer)

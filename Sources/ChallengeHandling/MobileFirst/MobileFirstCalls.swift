@@ -22,8 +22,8 @@ struct MobileFirstCalls {
     /// The number of resends after conflicts, as in IBM's clients.
     private static var resends: Int { 7 }
 
-    /// Sends `request` for the named step. Throws if no usable answer came: none at all, too many conflicts, 429, 5xx,
-    /// or an unknown client. The step itself evaluates any other status.
+    /// Sends `request` for the named step. Throws if no usable answer came: none at all, too many conflicts, an
+    /// inconclusive status, or an unknown client. The step itself evaluates any other status.
     func send(_ request: SideRequest, _ step: String) async throws(MobileFirstInterruption) -> SideResponse {
         for _ in 0...Self.resends {
             let response: SideResponse
@@ -38,7 +38,7 @@ struct MobileFirstCalls {
                 continue
             }
             let retryAt = retryAt(response)
-            if response.status == 429 || response.status >= 500 {
+            if InconclusiveStatus.contains(response.status) {
                 report("\(step): \(response.status)")
                 throw .failed(
                     failure(

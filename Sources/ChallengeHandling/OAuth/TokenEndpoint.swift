@@ -42,7 +42,7 @@ struct TokenEndpoint {
         report("token: \(response.status)\(error.map { " \($0)" } ?? "")")
         let retryAt = Moment.retry(after: response.fields, now: conversation.now())
         switch response.status {
-        case 400..<500 where response.status != 429:
+        case 400..<500 where !InconclusiveStatus.contains(response.status):
             // A 401 means that client authentication failed (RFC 6749 §5.2), whatever the error code. Other servers use
             // 400 or 403.
             let isRejected = error.map(Self.rejections.contains) ?? false
@@ -56,8 +56,8 @@ struct TokenEndpoint {
         }
         let advice =
             error.map { Self.advice[$0] ?? "" }
-            ?? (response.status < 429
-                ? " Check `token.url`." : " A later request tries again; if the error persists, check the server.")
+            ?? (InconclusiveStatus.contains(response.status)
+                ? " A later request tries again; if the error persists, check the server." : " Check `token.url`.")
         let detail = "The token endpoint answered with status \(response.status)\(word).\(advice)"
         if isGrown, let error, Self.scopeRefusals.contains(error) { throw scopeFailure(detail, retryAt: retryAt) }
         throw failure(detail, retryAt: retryAt)

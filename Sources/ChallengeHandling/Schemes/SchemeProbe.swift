@@ -49,8 +49,7 @@ struct SchemeProbe {
         }
         occasion.report("\(step): \(response.status)")
         // Many applications do not implement HEAD; a 501 is no trouble (RFC 9110 §15.6.2).
-        return response.status >= 500 && response.status != 501 || response.status == 429
-            ? .trouble : .response(response)
+        return InconclusiveStatus.contains(response.status) && response.status != 501 ? .trouble : .response(response)
     }
 
     private var step: String { "\(method.rawValue) \(url.path)" }
@@ -109,7 +108,7 @@ struct SchemeProbe {
         }
         session?.signer?.learn(status: response.status, fields: response.fields, target: url.target)
         occasion.report("\(step)\(session == nil ? "" : " with the credential"): \(response.status)")
-        guard response.status < 500, response.status != 408, response.status != 429 else {
+        guard !InconclusiveStatus.contains(response.status) else {
             let failure = LoginFailure(
                 .failed, challenge: occasion.name,
                 detail: "The server answered \(step) with status \(response.status).",

@@ -225,7 +225,7 @@ extension ResourceCheckLogin {
                 request.allowsPartialBody = true
                 let response = try await conversation.sideRequests.send(request)
                 report("\(step): \(response.status)")
-                return response.status >= 500 || response.status == 429 ? nil : response
+                return InconclusiveStatus.contains(response.status) ? nil : response
             } catch {
                 report("\(step): no answer, \(error.reason)")
                 switch error.kind {
@@ -257,7 +257,8 @@ extension ResourceCheckLogin {
         /// server may still refuse a request that lacks its body.
         func isPassed(_ status: Int) -> Bool {
             if (200...299).contains(status) { return true }
-            return hasAnsweredRealms && (400...499).contains(status) && ![401, 403, 407, 408, 429].contains(status)
+            return hasAnsweredRealms && status >= 400 && !InconclusiveStatus.contains(status)
+                && ![401, 403, 407].contains(status)
         }
 
         func unexpected(_ status: Int, _ retryAt: Int64?) -> LoginFailure {

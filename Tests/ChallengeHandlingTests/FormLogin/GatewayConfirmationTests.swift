@@ -28,6 +28,7 @@ struct GatewayConfirmationTests {
         for (status, body, expected) in [
             (200, "<p>ann</p>", SessionConfirmation.stillGood), (403, "", .stillGood), (404, "", .stillGood),
             (200, Portal.form, .over), (401, "", .over), (500, "", .unknown), (429, "", .unknown),
+            (408, "", .unknown),
         ] {
             let rig = Portal.rig([Portal.get("/whoami", status, body, sends: "sid=1")])
             #expect(try await confirm(rig, proof: proof) == expected, "\(status)")

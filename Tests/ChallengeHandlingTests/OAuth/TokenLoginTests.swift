@@ -166,7 +166,7 @@ struct TokenLoginTests {
             (400, #"{"error":"invalid_scope"}"#), (400, #"{"error":"unauthorized_client"}"#),
             (400, #"{"error":"unsupported_grant_type"}"#), (400, ""), (403, ""),
             (404, ""), (302, ""), (429, ""), (429, #"{"error":"invalid_grant"}"#), (500, ""),
-            (503, #"{"error":"invalid_client"}"#),
+            (503, #"{"error":"invalid_client"}"#), (408, #"{"error":"invalid_grant"}"#),
         ])
     func unknown(status: Int, body: String) async throws {
         let rig = LoginRig.tokens([TokenScript.asked().replying(status, [.retryAfter: "7"], body)])

@@ -162,7 +162,7 @@ struct SchemeLoginTests {
         #expect(await refusing.lose(login(BasicScheme(), isProof: true)).code == .rejected)
     }
 
-    @Test("if HEAD of `prove-at` shows nothing, GET of it decides, and no other address", arguments: [500, 503, 429])
+    @Test("if HEAD of `prove-at` shows nothing, GET of it decides, and no other address", arguments: [500, 503, 408])
     func proofWithoutHead(status: Int) async throws {
         func rig(_ second: Int) -> LoginRig {
             let challenges = second == 401 ? ["Basic realm=\"r\""] : []
@@ -186,7 +186,7 @@ struct SchemeLoginTests {
         for (step, life) in [
             (head(nil, 200), 60_000), (head(nil, 405), 60_000), (head(nil, 501), 60_000),
             (head(nil, 401, ["Basic realm=\"r\""]), 60_000), (head(nil, 503), 5_000), (head(nil, 429), 5_000),
-            (refused, 5_000),
+            (head(nil, 408), 5_000), (refused, 5_000),
         ] as [(ScriptedStep, Int64)] {
             let session = try await LoginRig([step], credentials: [.ann]).logIn(login(digest))
             #expect(session.isEmpty && session.expiresAt == LoginRig.now + life)
@@ -242,11 +242,11 @@ struct SchemeLoginTests {
         #expect(rig.latches.keys == [Self.key])
     }
 
-    @Test("a new nonce called stale, 5xx, 429 and silence leave a scheme login's outcome unknown")
+    @Test("a new nonce called stale, 5xx, 408, 429 and silence leave a scheme login's outcome unknown")
     func unknown() async throws {
         for steps in [
             [step(nil, 401, [Self.digest]), step("Digest ", 401, [Self.digest + ", stale=true"])],
-            [step(nil, 401, [Self.digest]), step("Digest ", 503)], [step(nil, 429)],
+            [step(nil, 401, [Self.digest]), step("Digest ", 503)], [step(nil, 429)], [step(nil, 408)],
             [step(nil, 0).replying(.failure(SideRequestError(.timedOut, reason: "slow")))],
         ] {
             let rig = LoginRig(steps, credentials: [.ann])

@@ -40,7 +40,7 @@ struct UnknownOutcomeTests {
         arguments: [
             (500, nil, nil), (503, "120", LoginRig.now + 120_000),
             (429, "Sat, 21 Nov 2026 16:01:00 GMT", LoginRig.now + 60_000),
-            (503, "soon", nil), (200, nil, nil), (302, nil, nil),
+            (408, nil, nil), (503, "soon", nil), (200, nil, nil), (302, nil, nil),
         ] as [(Int, String?, Int64?)])
     func trouble(status: Int, wait: String?, retryAt: Int64?) async throws {
         let fields: HTTPFields = wait.map { [.retryAfter: $0] } ?? [:]

@@ -176,7 +176,7 @@ struct ResourceCheckTests {
                 login(challenge))
             #expect(session.cookies?.contains(name: "JSESSIONID") == true)
         }
-        for status in [401, 403, 429, 500] {
+        for status in [401, 403, 408, 429, 500] {
             #expect(await LoginRig([step.replying(status)]).lose(try login(challenge)).code == .failed)
         }
     }

@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+/// Status by which a server tells that it did not judge a request. It says nothing about a credential or a session.
+package enum InconclusiveStatus {
+    /// Returns true for 5xx, for 429 (RFC 6585 §4), and for 408, as the request did not come whole (RFC 9110 §15.5.9).
+    package static func contains(_ status: Int) -> Bool { status >= 500 || status == 408 || status == 429 }
+}
