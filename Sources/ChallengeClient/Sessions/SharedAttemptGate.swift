@@ -243,7 +243,11 @@ extension SharedAttemptGate {
 
     private func enqueue(_ outcome: AttemptOutcome, of use: CredentialUse) -> AttemptQueue.Ticket? {
         let digests = digests(use.key, use.credential)
-        return applyAndQueue { ((), $0.record(outcome, of: use.key, digests)) }.1
+        return applyAndQueue { gate in
+            // At once: the login that found out ends when the latch is on disk, and requests do not wait for that.
+            if case .rejected = outcome { gate.sessions.dropSessions(sending: use) }
+            return ((), gate.record(outcome, of: use.key, digests))
+        }.1
     }
 
     /// Returns the record that a server has accepted the value of `use`, if any.

@@ -208,6 +208,18 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
         version &+= 1
     }
 
+    /// Drops the sessions that send the value of `use`, which the server has rejected: a login may still be about to fail with it.
+    package mutating func dropSessions(sending use: CredentialUse) {
+        func isSent(by held: HeldSession?) -> Bool {
+            held?.session.use.map { $0.key == use.key && $0.credential.fields == use.credential.fields } ?? false
+        }
+        for (key, entry) in entries where entry.verifier == nil && isSent(by: entry.held ?? entry.unverified) {
+            entries[key]?.held = nil
+            entries[key]?.unverified = nil
+            version &+= 1
+        }
+    }
+
     /// Returns the session of `key`, held or not verified yet.
     package func session(of key: SessionKey) -> HeldSession? { entries[key]?.held ?? entries[key]?.unverified }
 

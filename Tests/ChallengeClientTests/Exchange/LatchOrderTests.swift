@@ -110,6 +110,24 @@ struct LatchOrderTests {
         second.close()
     }
 
+    @Test("ends the session of its value at once, though the login that was to replace it has not failed yet")
+    func ownSession() throws {
+        let rig = try rig()
+        let (gate, corp) = (rig.services.gate, rig.key("corp"))
+        let session = Session(unverified: Self.use, fields: Session.named("corp").fields)
+        #expect(gate.adopt(corp, session, establishedAt: ExchangeRig.now))
+        #expect(gate.adopt(rig.key("held"), .named("held"), establishedAt: ExchangeRig.now))
+        #expect(gate.change { $0.sessions.beginRenewal(corp, now: ExchangeRig.now) })
+        let slot = RouteSessions.Slot(login: Self.login("corp"), scope: .empty)
+        rig.runtime.logins.start(slot, at: rig.client.plan, challenge: nil, LoginCause(.change))
+        rig.settle()
+        #expect(store.begun.count == 1)
+        rig.get()
+        #expect(rig.stream?.head == "GET / HTTP/1.1\r\nHost: bank\r\nX-held: held\r\n\r\n")
+        store.end()
+        rig.settle()
+    }
+
     @Test("that the disk refuses is told all the same, and stays closed in memory")
     func refused() throws {
         let rig = try rig()
