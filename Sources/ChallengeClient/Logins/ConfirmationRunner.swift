@@ -18,15 +18,19 @@ final class ConfirmationRunner {
     }
 
     /// Requests the confirmation of a slot's session, and starts the confirmation if this exchange leads.
+    ///
+    /// `refusal` is recorded if the session still works.
     func requestConfirmation(
-        of slot: RouteSessions.Slot, generation: UInt64, ticket: ExchangeTicket, at plan: UpstreamPlan,
-        challenge: ExaminedResponse?, cause: @autoclosure () -> LoginCause
+        of slot: RouteSessions.Slot, generation: UInt64, after refusal: RefusedUse?, ticket: ExchangeTicket,
+        at plan: UpstreamPlan, challenge: ExaminedResponse?, cause: @autoclosure () -> LoginCause
     ) -> SessionTable<ExchangeTicket>.ConfirmationAnswer {
         let now = services.wallClock()
         let answer = services.gate.change {
             $0.sessions.requestConfirmation(of: slot.key, generation: generation, waiter: ticket, now: now)
         }
-        if case .confirm(let held) = answer { startConfirmation(slot, held, at: plan, challenge: challenge, cause()) }
+        if case .confirm(let held) = answer {
+            startConfirmation(slot, held, after: refusal, at: plan, challenge: challenge, cause())
+        }
         return answer
     }
 
@@ -41,7 +45,7 @@ final class ConfirmationRunner {
         let before = before ?? services.gate.read { $0.sessions.confirmations }
         let ticket = runtime.nextTicket()
         switch requestConfirmation(
-            of: slot, generation: generation, ticket: ticket, at: plan, challenge: challenge, cause: cause)
+            of: slot, generation: generation, after: nil, ticket: ticket, at: plan, challenge: challenge, cause: cause)
         {
         case .over: finish(true)
         case .keep, .overloaded: finish(false)
@@ -68,8 +72,8 @@ final class ConfirmationRunner {
 
     /// Checks on this loop if `held` still works. This is no login: only a rejection is counted, logged and audited.
     private func startConfirmation(
-        _ slot: RouteSessions.Slot, _ held: HeldSession, at plan: UpstreamPlan, challenge: ExaminedResponse?,
-        _ cause: LoginCause
+        _ slot: RouteSessions.Slot, _ held: HeldSession, after refusal: RefusedUse?, at plan: UpstreamPlan,
+        challenge: ExaminedResponse?, _ cause: LoginCause
     ) {
         let login = slot.login.login(LoginOccasion(scope: slot.scope, challenge: challenge))
         let services = services
@@ -104,8 +108,8 @@ final class ConfirmationRunner {
             }
             services.notify(
                 services.gate.change {
-                    $0.sessions.confirm(
-                        key, generation: held.generation, confirmation, now: services.wallClock())
+                    $0.confirmSession(
+                        key, generation: held.generation, confirmation, after: refusal, now: services.wallClock())
                 })
         }
     }

@@ -65,6 +65,21 @@ extension AttemptGate {
         return answer
     }
 
+    /// Ends the confirmation of a session, and returns the waiters to notify.
+    ///
+    /// `refusal` is the use that led to it. If the session works, the refusal concerns the resource, for all that wait and all that
+    /// come: no other confirmation follows for it.
+    package mutating func confirmSession(
+        _ key: SessionKey, generation: UInt64, _ confirmation: SessionConfirmation, after refusal: RefusedUse?,
+        now: Int64
+    ) -> [(waiter: Waiter, outcome: SessionTable<Waiter>.Outcome)] {
+        let outcomes = sessions.confirm(key, generation: generation, confirmation, now: now)
+        if confirmation == .stillGood, let refusal, sessions.held(key)?.generation == generation {
+            refusals.recordRefusal(refusal, now: now)
+        }
+        return outcomes
+    }
+
     /// Returns true if a challenge at `resource` must be passed to the caller.
     ///
     /// `generation` is that of the request's session, 0 without one. A request that was sent without a session while one was being

@@ -292,8 +292,10 @@ struct ExchangeSessionTests {
         #expect(rig.caller.takeEvents().contains { $0.hasPrefix("head") } == false)
     }
 
-    @Test("a confirmation that began before the refusal does not decide on it")
-    func late() throws {
+    @Test(
+        "a confirmation that began before the refusal decides on it only if it was for the same resource",
+        arguments: [nil, "/", "/other"])
+    func late(path: String?) throws {
         let login = HeldLogin(confirmation: .over)
         let rig = try ExchangeRig(logins: [login.authenticator("corp", detector: corp, confirms: true)])
         let (gate, key) = (rig.services.gate, rig.key("corp"))
@@ -308,10 +310,18 @@ struct ExchangeSessionTests {
         rig.settle()
         #expect(login.count == 0)
         rig.services.notify(
-            gate.change { $0.sessions.confirm(key, generation: generation, .stillGood, now: ExchangeRig.now) })
+            gate.change {
+                $0.confirmSession(
+                    key, generation: generation, .stillGood,
+                    after: path.map {
+                        let resource = ResourceKey(resource: "\(RequestMethod.get.rawValue) \($0)", session: key)
+                        return RefusedUse(key: resource, generation: generation)
+                    }, now: ExchangeRig.now)
+            })
         rig.settle()
-        #expect(login.count == 1)
-        #expect(rig.caller.takeEvents() == [])
+        let isDecided = path == "/"
+        #expect(login.count == (isDecided ? 0 : 1))
+        #expect(rig.caller.takeEvents() == (isDecided ? ["head 401", "body no", "ended"] : []))
     }
 
     @Test("an auth request is answered with the fields of its sessions, and nothing is sent")

@@ -120,7 +120,7 @@ struct AcceptedCredentialTests {
         for caller in callers { try caller.send(get("/admin/1")) }
         for caller in callers { #expect(try caller.message().body == "not you") }
         #expect(try proxy.fetch(get("/admin/1")).body == "not you")
-        #expect(office.paths.all.count { $0 == "/app/1" } <= 1 + workers)
+        #expect(office.paths.all.count { $0 == "/app/1" } == 2)
         #expect(!isLatched(upstream.port))
     }
 
