@@ -27,8 +27,6 @@ extension Exchange {
         case .use(let held): use(held, isNew: false)
         case .verify(let session): tryOut(session, isNew: false)
         case .logIn where request.isCheck, .wait where request.isCheck:
-            // Left at once: the limit of waiters is for callers.
-            runtime.gate.change { $0.sessions.removeWaiter(ticket, of: route.slots[slot].key) }
             perform(machine.sessionFailed(.loginUnderWay))
         case .logIn, .wait:
             leadsLogin = answer == .logIn
@@ -48,8 +46,8 @@ extension Exchange {
     ) -> SessionTable<ExchangeTicket>.Answer {
         let refusedUse = refusedUse(of: slot)
         let answer = runtime.logins.request(
-            route, slot: slot, rejected: rejected, after: refusedUse, ticket: ticket, of: client,
-            challenge: isChallenged ? challenge : nil,
+            route, slot: slot, rejected: rejected, after: refusedUse, ticket: ticket,
+            waits: !request.isCheck, of: client, challenge: isChallenged ? challenge : nil,
             target: isChallenged ? nil : address(at: client), cause: loginCause)
         // Only the exchange that leads the login: another session, found or waited for, may well be accepted.
         if answer == .logIn, refusedUse != nil { sessions.refusedSlot = slot }

@@ -22,15 +22,19 @@ package final class LoginRunner {
     // MARK: Requesting sessions
 
     /// Requests the session of a slot, and starts the login if this exchange leads.
+    ///
+    /// Unless `waits`, the exchange takes no place among the waiters, whose number is limited for callers.
     func request(
         _ route: RouteSessions, slot: Int, rejected: UInt64?, after refusal: RefusedUse? = nil, ticket: ExchangeTicket,
-        of client: UpstreamClient, challenge: ExaminedResponse?, target: WebURL? = nil,
+        waits: Bool, of client: UpstreamClient, challenge: ExaminedResponse?, target: WebURL? = nil,
         cause: @autoclosure () -> LoginCause
     ) -> SessionTable<ExchangeTicket>.Answer {
         let slot = route.slots[slot]
         let now = services.wallClock()
-        let answer = gate.change {
-            $0.requestSession(slot.key, rejected: rejected, after: refusal, waiter: ticket, now: now)
+        let answer = gate.change { gate in
+            let answer = gate.requestSession(slot.key, rejected: rejected, after: refusal, waiter: ticket, now: now)
+            if !waits { gate.sessions.removeWaiter(ticket, of: slot.key) }
+            return answer
         }
         if answer == .logIn { start(slot, at: client.plan, challenge: challenge, target: target, cause()) }
         return answer
@@ -69,11 +73,11 @@ package final class LoginRunner {
     ) {
         let key = route.slots[slot].key
         let decision = request(
-            route, slot: slot, rejected: rejected, ticket: ticket, of: client, challenge: challenge, cause: cause())
+            route, slot: slot, rejected: rejected, ticket: ticket, waits: false, of: client, challenge: challenge,
+            cause: cause())
         if case .verify(let unverified) = decision {
             recordVerification(of: key, generation: unverified.generation, .undecided, ticket: ticket)
         }
-        gate.change { $0.sessions.removeWaiter(ticket, of: key) }
     }
 
     /// Records the result of an exchange that tried a session.
