@@ -37,11 +37,18 @@ public struct LatchTable: Sendable, Equatable {
 
     /// Returns the latch that is closed for a value at `now`, in ms since 1970, if there is one.
     public func closedLatch(_ key: LatchKey, digest: [UInt8], now: Int64) -> Latch? {
-        entries.first { $0.key == key && $0.digest == digest && $0.latch.isClosed(at: now) }?.latch
+        self[key, digest].flatMap { $0.isClosed(at: now) ? $0 : nil }
     }
 
-    /// Closes a latch, replacing one for the same value.
+    private subscript(key: LatchKey, digest: [UInt8]) -> Latch? {
+        entries.first { $0.key == key && $0.digest == digest }?.latch
+    }
+
+    /// Closes a latch, replacing one for the same value that did not close later.
+    ///
+    /// The closing may be written long after it was made, and another process may have closed the latch meanwhile, for longer.
     public mutating func close(_ key: LatchKey, digest: [UInt8], _ latch: Latch) {
+        if let other = self[key, digest], other.closedAt > latch.closedAt { return }
         insert(Entry(key: key, digest: digest, latch: latch))
     }
 
@@ -60,8 +67,7 @@ public struct LatchTable: Sendable, Equatable {
     /// Adds the latches that only `other` has, or that closed later there.
     public mutating func merge(_ other: LatchTable) {
         for entry in other.entries {
-            let own = entries.first { $0.key == entry.key && $0.digest == entry.digest }
-            if let own, own.latch.closedAt >= entry.latch.closedAt { continue }
+            if let own = self[entry.key, entry.digest], own.closedAt >= entry.latch.closedAt { continue }
             insert(entry)
         }
     }

@@ -48,6 +48,14 @@ struct LatchTableTests {
         #expect(table.entries.map(\.latch) == [locked])
     }
 
+    @Test("a closing that is written late does not replace a later one, which another process may have made")
+    func closesLate() {
+        var table = LatchTable()
+        table.close(key(), digest: [1], latch(10, opensAt: 100))
+        table.close(key(), digest: [1], latch(5, opensAt: 20))
+        #expect(table.closedLatch(key(), digest: [1], now: 50) == latch(10, opensAt: 100))
+    }
+
     @Test("unlatching a challenge opens the latches of all its values at every origin")
     func unlatch() {
         var table = LatchTable()

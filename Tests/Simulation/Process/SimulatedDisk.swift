@@ -32,7 +32,7 @@ final class SimulatedDisk: AttemptStore, StateStore, @unchecked Sendable {
     /// The steps in which latches were opened.
     private var opened: [Mark: Int] = [:]
     /// The times at which another process closed latches of each value, of which the daemon has not learned, in ms since 1970.
-    private var elsewhere: [[UInt8]: Set<Int64>] = [:]
+    private var elsewhere: [Mark: Set<Int64>] = [:]
     /// The latches that were ever on disk.
     private var written: Set<Mark> = []
     /// The number of writes that are not done.
@@ -126,7 +126,27 @@ final class SimulatedDisk: AttemptStore, StateStore, @unchecked Sendable {
             // One that is not there was opened by the same write.
             written.insert(mark)
         }
+        checkOpened(by: changes, kept)
         return kept
+    }
+
+    /// An operator's act opens what was closed before it, however late it is written.
+    private func checkOpened(by changes: [AttemptChange], _ kept: AttemptRecord) {
+        for (mark, times) in elsewhere {
+            let ends = changes.compactMap { change -> Int64? in
+                guard case .unlatch(let challenge, let end) = change, challenge == nil || challenge == mark.challenge
+                else { return nil }
+                return end
+            }
+            guard let end = ends.max(), let last = times.max() else { continue }
+            guard last > end else {
+                elsewhere[mark] = nil
+                continue
+            }
+            if !kept.latches.entries.contains(where: { $0.digest == mark.digest && $0.latch.closedAt >= last }) {
+                simulation.violated("rule 3: a latch of \(mark.challenge) is opened that another process closed later")
+            }
+        }
     }
 
     private func hexadecimal(_ digest: [UInt8]) -> String {
@@ -135,10 +155,11 @@ final class SimulatedDisk: AttemptStore, StateStore, @unchecked Sendable {
 
     /// Notes the latches that the daemon learns from the directory: another process has closed them.
     private func learn(_ record: AttemptRecord) {
-        for entry in record.latches.entries where elsewhere[entry.digest]?.contains(entry.latch.closedAt) == true {
-            elsewhere[entry.digest] = nil
-            // It may have been opened while this was read.
+        for entry in record.latches.entries {
             let mark = Mark(challenge: entry.key.challenge, digest: entry.digest)
+            guard elsewhere[mark]?.contains(entry.latch.closedAt) == true else { continue }
+            elsewhere[mark] = nil
+            // It may have been opened while this was read.
             let opening = openings[entry.key.challenge, default: .min]
             if entry.latch.closedAt == opening { opened[mark] = .max }
             guard entry.latch.closedAt > opening else { continue }
@@ -154,10 +175,12 @@ final class SimulatedDisk: AttemptStore, StateStore, @unchecked Sendable {
         let latch = Latch(reason: .rejected, closedAt: simulation.now)
         let result = Promise<AttemptRecord?>()
         store.store([.close(key, digest: digest, latch)], of: store.load()) { result.fulfill($0) }
-        // A write may fail after the file is there.
-        guard result.wait() != nil || files.text(of: "latches").contains(hexadecimal(digest)) else { return }
+        // A write may fail after the file is there, and an earlier latch may be there in any case.
+        let table = LatchTable(parsing: Array(files.text(of: "latches").utf8))
+        let isThere = table?.entries.contains { $0.digest == digest && $0.latch == latch } ?? false
+        guard result.wait() != nil || isThere else { return }
         simulation.tell("another process closes a latch of \(key.challenge)")
-        elsewhere[digest, default: []].insert(latch.closedAt)
+        elsewhere[Mark(challenge: key.challenge, digest: digest), default: []].insert(latch.closedAt)
     }
 
     private func note(_ change: AttemptChange) {
@@ -180,7 +203,9 @@ final class SimulatedDisk: AttemptStore, StateStore, @unchecked Sendable {
             simulation.tell("the latches of \(challenge) open on disk")
             if !simulation.weather.hasDiskFaults { open(challenge, until: end) }
         case .unlatch(nil, _): break
-        case .accept(let key, let digest, _): accepted.insert(Mark(challenge: key.challenge, digest: digest))
+        case .accept(let key, let digest, _):
+            accepted.insert(Mark(challenge: key.challenge, digest: digest))
+            elsewhere[Mark(challenge: key.challenge, digest: digest)] = nil
         case .withdraw(let key, let digest): accepted.remove(Mark(challenge: key.challenge, digest: digest))
         case .use: break
         }
