@@ -175,10 +175,11 @@ final class SimulatedDisk: AttemptStore, StateStore, @unchecked Sendable {
         let latch = Latch(reason: .rejected, closedAt: simulation.now)
         let result = Promise<AttemptRecord?>()
         store.store([.close(key, digest: digest, latch)], of: store.load()) { result.fulfill($0) }
-        // A write may fail after the file is there, and an earlier latch may be there in any case.
-        let table = LatchTable(parsing: Array(files.text(of: "latches").utf8))
-        let isThere = table?.entries.contains { $0.digest == digest && $0.latch == latch } ?? false
-        guard result.wait() != nil || isThere else { return }
+        if result.wait() == nil {
+            // A write may fail after the file is there, and an earlier latch may be there in any case.
+            let table = LatchTable(parsing: Array(files.text(of: "latches").utf8))
+            guard table?.entries.contains(where: { $0.digest == digest && $0.latch == latch }) == true else { return }
+        }
         simulation.tell("another process closes a latch of \(key.challenge)")
         elsewhere[Mark(challenge: key.challenge, digest: digest), default: []].insert(latch.closedAt)
     }
