@@ -23,9 +23,9 @@ struct OverloadTests {
             }
             let answers = try await withThrowingTaskGroup(of: RawResponse?.self) { group in
                 for _ in 0..<8 {
-                    let caller = try bank.connect()
                     group.addTask {
-                        await offPool {
+                        try await offPool {
+                            let caller = try bank.connect()
                             caller.send(Self.request)
                             defer { if told.rise() == 4 { login.set() } }
                             return caller.response()
