@@ -19,6 +19,7 @@ enum SimulationCommand {
         }
         // The numbers of descriptors have an order, of which some follows: they begin with the same in each process.
         for descriptor in 3..<Int32(1_024) { close(descriptor) }
+        CrashLine.install()
         var seconds = 0
         var seed: UInt64 = 1
         var steps = Self.steps
@@ -50,7 +51,7 @@ enum SimulationCommand {
                 seed = UInt64(word) ?? 1
             }
         }
-        if isOne { exit(one(seed, steps, isTold, scenes.first.flatMap(Scene.init))) }
+        if isOne { exit(one(seed, steps, isTold, scenes.first)) }
         if scenes.count > 1 { (seconds, last) = (seconds == 0 ? .max : seconds, last == .max ? seed + 1 : last) }
         var tally = Tally(steps: steps, most: most, seconds: seconds)
         for words in scenes { tally.run(seed...last, in: words) }
@@ -64,12 +65,22 @@ enum SimulationCommand {
         _ = unsafe bytes.withUnsafeBytes { unsafe write(1, $0.baseAddress, $0.count) }
     }
 
-    private static func one(_ seed: UInt64, _ steps: Int, _ isTold: Bool, _ scene: Scene?) -> Int32 {
-        let report = SimulationReport(seed: seed, steps: steps, isTold: isTold, scene: scene)
+    private static func one(_ seed: UInt64, _ steps: Int, _ isTold: Bool, _ words: String?) -> Int32 {
+        let report = report(of: seed, steps: steps, isTold: isTold, in: words)
         for line in report.story { tell(line) }
         tell(report.description)
         return report.violation == nil ? 0 : 1
     }
+
+    private static func report(
+        of seed: UInt64, steps: Int, isTold: Bool = false, in words: String?
+    ) -> SimulationReport {
+        CrashLine.set("seed \(seed)\(option(words))")
+        return SimulationReport(seed: seed, steps: steps, isTold: isTold, scene: words.flatMap(Scene.init))
+    }
+
+    /// Returns the option that repeats a scene.
+    private static func option(_ words: String?) -> String { words.map { " --scene \"\($0)\"" } ?? "" }
 
     /// The runs of many seeds.
     private struct Tally {
@@ -85,16 +96,15 @@ enum SimulationCommand {
 
         /// Runs the seeds one after the other, while there is time.
         mutating func run(_ seeds: ClosedRange<UInt64>, in words: String?) {
-            let scene = words.flatMap(Scene.init)
             var seed = seeds.lowerBound
             while Int(time(nil)) - begin < seconds, found < most, seeds.contains(seed) {
-                let report = SimulationReport(seed: seed, steps: steps, scene: scene)
+                let report = report(of: seed, steps: steps, in: words)
                 sum += report.steps
                 runs += 1
                 answers.merge(report.answers, uniquingKeysWith: +)
                 if report.violation != nil {
                     found += 1
-                    tell("\(report)\(words.map { " --scene \"\($0)\"" } ?? "")")
+                    tell("\(report)\(option(words))")
                 }
                 last = seed
                 seed += 1

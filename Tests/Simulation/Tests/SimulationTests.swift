@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import Glibc
 import Testing
 
 @Suite("The whole daemon among simulated callers, servers, disks and clocks")
@@ -9,6 +10,17 @@ struct SimulationTests {
     func seeds(seed: UInt64) {
         let report = SimulationReport(seed: seed, steps: 2_000)
         #expect(report.violation == nil, "Tests/Simulation/run \(seed) --steps 2000")
+    }
+
+    @Test("a crash tells the run in which it was")
+    func crash() async throws {
+        let crashed = await #expect(processExitsWith: .failure, observing: [\.standardOutputContent]) {
+            CrashLine.install()
+            CrashLine.set("seed 7")
+            raise(SIGILL)
+        }
+        let output = String(decoding: try #require(crashed).standardOutputContent, as: UTF8.self)
+        #expect(output.contains("seed 7: crashed\n"))
     }
 
     @Test("everything in a run follows from its seed")
