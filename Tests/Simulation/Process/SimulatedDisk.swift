@@ -116,11 +116,11 @@ final class SimulatedDisk: AttemptStore, StateStore, @unchecked Sendable {
         let result = Promise<AttemptRecord?>()
         attempts.store(changes, of: record) { result.fulfill($0) }
         guard let kept = result.wait() else { return nil }
-        let latches = changes.contains { if case .close = $0 { true } else { false } } ? files.text(of: "latches") : ""
+        let isClosing = changes.contains { if case .close = $0 { true } else { false } }
+        let digests = isClosing ? Set(latchesOnDisk.map(\.digest)) : []
         for case .close(let key, let digest, let latch) in changes {
             let mark = Mark(challenge: key.challenge, digest: digest)
-            let isWritten = latches.contains(hexadecimal(digest))
-            if !isWritten, closed[mark]?.latch == latch {
+            if !digests.contains(digest), closed[mark]?.latch == latch {
                 simulation.violated("rule 3: a latch of \(key.challenge) is not on disk after its write")
             }
             // One that is not there was opened by the same write.
@@ -149,8 +149,8 @@ final class SimulatedDisk: AttemptStore, StateStore, @unchecked Sendable {
         }
     }
 
-    private func hexadecimal(_ digest: [UInt8]) -> String {
-        digest.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+    private var latchesOnDisk: [LatchTable.Entry] {
+        LatchTable(parsing: Array(files.text(of: "latches").utf8))?.entries ?? []
     }
 
     /// Notes the latches that the daemon learns from the directory: another process has closed them.
@@ -177,8 +177,7 @@ final class SimulatedDisk: AttemptStore, StateStore, @unchecked Sendable {
         store.store([.close(key, digest: digest, latch)], of: store.load()) { result.fulfill($0) }
         if result.wait() == nil {
             // A write may fail after the file is there, and an earlier latch may be there in any case.
-            let table = LatchTable(parsing: Array(files.text(of: "latches").utf8))
-            guard table?.entries.contains(where: { $0.digest == digest && $0.latch == latch }) == true else { return }
+            guard latchesOnDisk.contains(where: { $0.digest == digest && $0.latch == latch }) else { return }
         }
         simulation.tell("another process closes a latch of \(key.challenge)")
         elsewhere[Mark(challenge: key.challenge, digest: digest), default: []].insert(latch.closedAt)
