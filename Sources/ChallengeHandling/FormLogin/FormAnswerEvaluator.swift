@@ -134,7 +134,7 @@ struct FormAnswerEvaluator {
 
     /// Returns whether a response alone shows that no login is needed: no redirect, and no server trouble.
     private func isSettled(_ response: ExaminedResponse) -> Bool {
-        response.status < 300 || response.status > 400 && !InconclusiveStatus.contains(response.status)
+        !(300...399).contains(response.status) && !InconclusiveStatus.containsForForm(response.status)
     }
 
     /// Sends one GET after the form. Returns `nil` if it failed and there is enough evidence without it.

@@ -191,7 +191,7 @@ struct GatewayClient {
 
     /// Returns the failure for a response that shows only that the server is in trouble.
     func trouble(in response: ExaminedResponse, _ step: String) -> LoginFailure? {
-        guard response.status == 400 || InconclusiveStatus.contains(response.status) else { return nil }
+        guard InconclusiveStatus.containsForForm(response.status) else { return nil }
         return failure(
             "The server answered the \(step) with status \(response.status), which says nothing about the credential. "
                 + "A later request tries again; if the error persists, check the server and the addresses in `login`.",
@@ -214,8 +214,8 @@ struct GatewayClient {
         if let trouble = miss.trouble { return trouble }
         var failure = failure(detail, miss.last)
         // Nothing was sent: the next caller that meets the page supplies its address.
-        failure.isCancelled = !miss.wasLed
-        failure.lacksChallenge = !miss.wasLed
+        failure.isCancelled = !miss.followedChallenge
+        failure.lacksChallenge = !miss.followedChallenge
         return failure
     }
 

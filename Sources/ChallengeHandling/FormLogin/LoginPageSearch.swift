@@ -21,7 +21,7 @@ struct LoginPageSearch {
         /// The server's first failure.
         var trouble: LoginFailure?
         /// True if the address of a challenge was requested.
-        let wasLed: Bool
+        let followedChallenge: Bool
     }
 
     /// The configured addresses, in order.
@@ -44,7 +44,7 @@ struct LoginPageSearch {
             addresses.append((plain, callers))
         }
         var asked: Set<WebURL> = []
-        var miss = Miss(wasLed: challenged?.plain?.origin == origin)
+        var miss = Miss(followedChallenge: challenged?.plain?.origin == origin)
         for (address, source) in addresses where asked.insert(address).inserted {
             client.clearCookies()
             let page: GatewayClient.Page
