@@ -26,9 +26,8 @@ extension Exchange {
         switch answer {
         case .use(let held): use(held, isNew: false)
         case .verify(let session): tryOut(session, isNew: false)
-        case .logIn where request.isCheck, .wait where request.isCheck:
-            perform(machine.sessionFailed(.loginUnderWay))
         case .logIn, .wait:
+            guard !request.isCheck else { return perform(machine.sessionFailed(.loginUnderWay)) }
             leadsLogin = answer == .logIn
             // The timer starts anew: an earlier wait, such as for the beginning of a login page, had its own limit.
             timer.arm(at: runtime.loop.now + client.plan.timeouts.login)

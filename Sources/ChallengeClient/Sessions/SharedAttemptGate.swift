@@ -170,7 +170,8 @@ extension SharedAttemptGate {
 
     /// Ends the login of `key`. Returns the outcomes for its waiters.
     ///
-    /// After a failure, a session that it was to replace serves on, unless that sends a value which is now latched.
+    /// After a failure, a session that it was to replace serves on, unless that sends a value which another process or node has
+    /// latched; if it was rejected here, its sessions have ended with that.
     package func finish(_ key: SessionKey, with result: Result<Session, LoginFailure>) -> Outcomes {
         let (now, chance) = (now(), chance())
         if case .failure = result, let old = read({ $0.sessions.session(of: key) }), let use = old.session.use,
