@@ -47,9 +47,10 @@ applications: ## install real applications from Debian and PyPI and log in to ea
 	@$(SWIFT) build --product countersign
 	@Tests/Applications/run --binary "$$($(SWIFT) build --show-bin-path)/countersign" $(if $(WRITE),--write) $(if $(ONLY),ONLY=$(ONLY))
 
+# With the flags of `make test`, because with others everything is built anew.
 verify: ## the rest: the examples; every code block of the documentation; the running daemon asked from outside what the RFCs demand, and what a request costs; some of its calls failing; sanitizers; simulation and fuzzers for a moment
 	@Tests/Scripts/setup build test torture
-	@$(SWIFT) build --build-tests
+	@COUNTERSIGN_STRICT=1 $(SWIFT) build --build-tests
 	@Tests/Scripts/examples
 	@Tests/Scripts/code-blocks "$$($(SWIFT) build --show-bin-path)/countersign"
 	@Tests/Conformance/run --summary --start countersign "$$($(SWIFT) build --show-bin-path)/countersign"
