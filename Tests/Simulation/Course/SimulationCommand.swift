@@ -149,7 +149,8 @@ struct SimulationReport: CustomStringConvertible {
             let simulation = try Simulation(seed: seed, file: Self.file(), isTold: isTold, scene: scene)
             simulation.run(steps: steps)
             self.steps = simulation.steps
-            violation = simulation.violation
+            // In one line, whatever a body has that it tells.
+            violation = simulation.violation?.split(separator: "\n").joined(separator: " ")
             answers = simulation.rules.answers
             trace = simulation.trace
             isCrowded = simulation.setting.listeners.isCrowded
