@@ -122,6 +122,18 @@ final class LoginWatch {
     /// Returns the time when the last login of the challenge began, in ms since 1970.
     func lastBegin(of name: String) -> Int64 { all(name).map(\.lastBegin).max() ?? .min }
 
+    /// Notes, where a latch closes, if its server has forgotten a session within the login: to the daemon that looks like a
+    /// password that was never right. Returns true if it has.
+    func checkForgotten(_ challenge: String) -> Bool {
+        guard let protection = simulation.servers.first(where: { $0.protection.challengeName == challenge })?.protection
+        else { return false }
+        let (account, begin) = (protection.account, lastBegin(of: challenge))
+        let isForgotten =
+            !protection.isScheme && begin > 0 && account.lastEnd >= begin || simulation.now - account.lastEnd <= 5_000
+        if isForgotten { account.isMistaken = true }
+        return isForgotten
+    }
+
     /// Returns the beginning of the last login that ended at a latch, at that time or later; `nil` if there is none.
     func beginOfLatched(_ name: String, since time: Int64) -> Int64? {
         all(name).filter { $0.lastLatched.ended >= time }.map(\.lastLatched.began).min()

@@ -65,12 +65,7 @@ struct Rules {
         {
             simulation.violated("rule 3: the first refusal of a session that was taken over latches \(challenge)")
         }
-        // A session that its server forgets within its login looks like a password that was never right.
-        let begin = simulation.logins.lastBegin(of: challenge)
-        let wasForgotten =
-            !protection.isScheme && begin > 0 && account.lastEnd >= begin || simulation.now - account.lastEnd <= 5_000
-        if wasForgotten { account.isMistaken = true }
-        guard let value, !wasForgotten else { return }
+        guard !simulation.logins.checkForgotten(challenge), let value else { return }
         if !account.isRefused(value) {
             simulation.violated("rule 3: a value of \(challenge) is latched, which its server has not refused")
         }

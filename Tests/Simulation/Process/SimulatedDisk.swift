@@ -193,7 +193,10 @@ final class SimulatedDisk: AttemptStore, StateStore, @unchecked Sendable {
             simulation.tell("latch of \(key.challenge) closes: \(latch)")
             // It may have waited for an earlier write, and was opened meanwhile.
             let opening = openings[key.challenge, default: .min]
-            if latch.closedAt == opening { opened[mark] = .max }
+            if latch.closedAt == opening {
+                opened[mark] = .max
+                _ = simulation.logins.checkForgotten(key.challenge)
+            }
             guard latch.closedAt > opening else { return }
             closed[mark] = (latch, simulation.steps)
             accepted.remove(mark)
