@@ -18,6 +18,8 @@ final class SessionWatch {
         var failedLooks = 0
         /// The time at which each resource last was a cause.
         var refusals: [String: Int64] = [:]
+        /// The last refusals of which the daemon may know from before, or not.
+        var doubtfulRefusals: [String: Int64] = [:]
     }
 
     /// The time for which it is known that a resource refuses a session, in ms, less the way of its answer.
@@ -67,7 +69,13 @@ final class SessionWatch {
         if isVerifiable(name) { return }
         var challenge = challenges[name, default: Challenge()]
         let last = challenge.refusals[resource]
-        if last.map({ simulation.now - $0 >= Self.refusalSpan }) ?? true {
+        if let doubtful = challenge.doubtfulRefusals[resource],
+            simulation.now - doubtful < Self.refusalSpan + Self.doubt
+        {
+            // When the daemon learned of it is not known, so neither is the end of its span.
+            challenge.doubtfulRefusals[resource] = simulation.now
+            challenge.causes += 1
+        } else if last.map({ simulation.now - $0 >= Self.refusalSpan }) ?? true {
             // Nobody knows which of the two came first: the end of the former one's span, or this one.
             let isAtEnd = last.map { simulation.now - $0 < Self.refusalSpan + Self.doubt } ?? false
             if isRemembered { challenge.refusals[resource] = isAtEnd ? nil : simulation.now }
@@ -86,12 +94,20 @@ final class SessionWatch {
 
     /// Notes that a request was answered in another way than by its resource: what that would have shown is not known.
     func isLost(_ name: String) {
-        challenges[name, default: Challenge()].causes += 1
-        challenges[name]?.refusals = [:]
+        var challenge = challenges[name, default: Challenge()]
+        challenge.causes += 1
+        challenge.doubtfulRefusals.merge(challenge.refusals, uniquingKeysWith: max)
+        challenge.refusals = [:]
+        challenges[name] = challenge
     }
 
     /// Notes that the configuration is read again: it is forgotten which resources refuse.
-    func reloaded() { for name in challenges.keys { challenges[name]?.refusals = [:] } }
+    func reloaded() {
+        for name in challenges.keys {
+            challenges[name]?.refusals = [:]
+            challenges[name]?.doubtfulRefusals = [:]
+        }
+    }
 
     /// Notes that a process has ended, with its sessions.
     func processEnded() { challenges = [:] }
