@@ -54,6 +54,53 @@ struct RunCommandTests {
         }
     }
 
+    @Test("gives a command without --env the address of the only upstream in COUNTERSIGN_URL")
+    func onlyUpstream() async throws {
+        try await withBank(startsDaemon: false) { bank in
+            bank.folder.write(
+                """
+                listeners: [{ address: "127.0.0.1:\(bank.port)" }]
+                upstreams: { bank: { url: "http://127.0.0.1:\(bank.upstream.port)/" } }
+
+                """, to: "one.yaml")
+            let run = try await Command.run(
+                [
+                    Binary.path, "run", "-c", bank.folder.path(of: "one.yaml"), "--", "sh", "-c",
+                    "env | grep -i -e ^COUNTERSIGN_ -e _proxy; curl -sS -o body -w '%{http_code}' $COUNTERSIGN_URL/open/",
+                ], environment: ["NO_PROXY": "intranet.example"], in: bank.folder)
+            #expect(run.exit == 0 && run.output.hasSuffix("200"), "\(run)")
+            let variables = Set(run.output.split(separator: "\n").dropLast().map { $0.prefix { $0 != "=" } })
+            #expect(variables == ["COUNTERSIGN_URL", "http_proxy", "no_proxy", "NO_PROXY"], "\(run)")
+            let lines = run.output.split(separator: "\n")
+            #expect(lines.contains("no_proxy=intranet.example,127.0.0.1,localhost"), "\(run)")
+        }
+    }
+
+    @Test("gives a command without --env an address for each of several upstreams, each its own")
+    func severalUpstreams() async throws {
+        try await withBank(startsDaemon: false) { bank in
+            let script = """
+                for url in $COUNTERSIGN_BANK_URL/balance $COUNTERSIGN_SERVER_URL/open/; do
+                    curl -sS -o body -w '%{http_code} ' "$url"
+                done
+                echo "${COUNTERSIGN_URL-unset}"
+                """
+            let run = try await bank.countersign("run", "--", "sh", "-c", script)
+            #expect(run.exit == 0 && run.output == "200 200 unset\n", "\(run)")
+            #expect(bank.pinAnswers == 1)
+        }
+    }
+
+    @Test("asks for names if two upstreams would have one variable")
+    func sameVariable() async throws {
+        var configuration = BankConfiguration()
+        configuration.upstreams = ["a-b: { url: \"http://127.0.0.1:1/\" }", "a_b: { url: \"http://127.0.0.1:1/\" }"]
+        try await withBank(configuration, startsDaemon: false) { bank in
+            let run = try await bank.countersign("run", "--", "true")
+            #expect(run.exit == 64 && run.errors.contains("COUNTERSIGN_A_B_URL would be"), "\(run)")
+        }
+    }
+
     @Test("answers a program that knows no other setting than http_proxy")
     func httpProxy() async throws {
         var configuration = BankConfiguration()
@@ -62,9 +109,13 @@ struct RunCommandTests {
             routes: [{ host: bank.example, upstream: bank }]
             """
         try await withBank(configuration, startsDaemon: false) { bank in
-            let run = try await bank.countersign(
-                "run", "--env", "http_proxy={listener}", "--", "curl", "-sS", "http://bank.example/balance")
-            #expect(run.exit == 0 && run.output.contains("balance"), "\(run)")
+            for options in [["--env", "http_proxy={listener}"], []] {
+                let run = try await Command.run(
+                    [Binary.path, "run", "-c", bank.folder.path(of: "countersign.yaml")] + options
+                        + ["--", "curl", "-sS", "http://bank.example/balance"],
+                    environment: bank.environment, in: bank.folder)
+                #expect(run.exit == 0 && run.output.contains("balance"), "\(run)")
+            }
         }
     }
 
@@ -106,7 +157,7 @@ struct RunCommandTests {
         try await withBank(startsDaemon: false) { bank in
             let cases: [([String], Int32, String)] = [
                 (["--env", "A={listener}"], 64, "name the command after --"),
-                (["--", "true"], 64, "give at least one --env"),
+                (["--env", "A=1", "--", "true"], 64, "the command would not find the listeners"),
                 (["--env", "A", "--", "true"], 64, "write NAME=VALUE"),
                 (["--env", "A={upstream:bnk}", "--", "true"], 64, "did you mean \"bank\"?"),
                 (["--env", "A={listener:1}", "--", "true"], 64, "there is no listener at 1"),

@@ -9,14 +9,19 @@ internal import SettingsReading
 struct RunCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "run", abstract: "Run a command with listeners of its own, and exit with its status.",
+        usage: "countersign run [--config FILE] [--env NAME=VALUE]... -- COMMAND [ARGUMENT]...",
         discussion: """
             For cron jobs and scripts that need no service. Opens the listeners of the configuration at free ports of 127.0.0.1, \
             which only processes of this user may use, runs the command, finishes the exchanges under way, and exits with the \
             command's status: 128 and the number of a signal that ended it, 127 if there is no such command.
 
+            Without --env the command finds the address of the upstream in COUNTERSIGN_URL, or in COUNTERSIGN_<UPSTREAM>_URL for \
+            each of several upstreams (upper case, other characters than letters and digits as underscores), and that of the first \
+            listener in http_proxy; no_proxy then also names loopback. With --env it gets the variables named there and none of these.
+
             In a value of --env, {upstream:NAME} is the address that leads to that upstream, and {listener} or {listener:ADDRESS} \
             that of the first listener or of the one at ADDRESS, for a program that knows no other setting than http_proxy. The \
-            command gets no variable that begins with COUNTERSIGN_, so it sees no secret.
+            command gets no other variable that begins with COUNTERSIGN_, so it sees no secret.
             """)
 
     @OptionGroup var configuration: ConfigurationOptions
@@ -31,21 +36,18 @@ struct RunCommand: ParsableCommand {
     var command: [String] = []
 
     func validate() throws {
-        if command.isEmpty { throw ValidationError("name the command after --: countersign run --env … -- COMMAND") }
-        if env.isEmpty {
-            throw ValidationError(
-                "give at least one --env, such as --env BASE_URL={upstream:NAME}: the command would not find the listeners"
-            )
-        }
+        if command.isEmpty { throw ValidationError("name the command after --: countersign run -- COMMAND") }
     }
 
     func run() throws {
         let settings = try configuration.load()
-        let variables = try env.map { try RunVariable($0, settings) }
+        let variables =
+            try env.isEmpty ? RunVariable.defaults(settings) : env.map { try RunVariable($0, settings) }
         let program = try ChildCommand.find(command, environment: Process.environment)
         guard variables.contains(where: { !$0.places.isEmpty }) else {
             throw Failure(
-                "no --env has {upstream:NAME} or {listener}: the command would not find the listeners", code: EX_USAGE)
+                "no --env has {upstream:NAME} or {listener}: the command would not find the listeners. Without any --env it gets COUNTERSIGN_URL",
+                code: EX_USAGE)
         }
         let listeners = PrivateListeners(settings, for: variables.flatMap(\.places))
         let folder = try TemporaryFolder.make("run")
@@ -61,6 +63,7 @@ struct RunCommand: ParsableCommand {
             try daemon.run { ports in
                 var environment = Process.environment.filter { !$0.key.hasPrefix("COUNTERSIGN_") }
                 environment["CREDENTIALS_DIRECTORY"] = nil
+                if env.isEmpty { RunVariable.excludeLoopback(from: &environment) }
                 for variable in variables {
                     environment[variable.name] = variable.text { listeners.address(of: $0, ports) }
                 }
@@ -137,6 +140,41 @@ struct RunVariable {
             return .listener(index)
         default: return nil
         }
+    }
+
+    /// Returns the variables of a command without `--env`: an address for each upstream, and `http_proxy`. Throws if two upstreams
+    /// would have one variable.
+    static func defaults(_ settings: Settings) throws(Failure) -> [RunVariable] {
+        var variables: [RunVariable] = []
+        for upstream in settings.upstreams.map(\.name) {
+            let name = settings.upstreams.count == 1 ? "COUNTERSIGN_URL" : "COUNTERSIGN_\(variablePart(upstream))_URL"
+            if let other = variables.first(where: { $0.name == name }), case .upstream(let first)? = other.places.first
+            {
+                throw Failure(
+                    "\(name) would be the address of both \(first) and \(upstream): name the variables, "
+                        + "such as --env BASE_URL={upstream:\(upstream)}", code: EX_USAGE)
+            }
+            variables.append(RunVariable(name: name, .upstream(upstream)))
+        }
+        return variables + [RunVariable(name: "http_proxy", .listener(0))]
+    }
+
+    private init(name: String, _ place: Place) {
+        self.name = name
+        parts = [.address(place)]
+    }
+
+    /// Returns an upstream's name as part of a variable's: `wiki-2` is `WIKI_2`.
+    private static func variablePart(_ name: String) -> String {
+        String(name.uppercased().map { $0.isASCII && ($0.isLetter || $0.isNumber) ? $0 : "_" })
+    }
+
+    /// Adds loopback to `no_proxy`, so that a request for an address of this run goes there and not through `http_proxy`. What
+    /// `NO_PROXY` named is kept, as programs read the lower-case variable first.
+    static func excludeLoopback(from environment: inout [String: String]) {
+        let named = [environment["no_proxy"] ?? environment["NO_PROXY"] ?? "", "127.0.0.1,localhost"]
+        environment["no_proxy"] = named.filter { !$0.isEmpty }.joined(separator: ",")
+        if environment["NO_PROXY"] != nil { environment["NO_PROXY"] = environment["no_proxy"] }
     }
 
     /// The places in the value.
