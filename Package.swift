@@ -32,7 +32,9 @@ let arguments: Target.Dependency = .product(name: "ArgumentParser", package: "sw
 // A part of the package, for sanitizers and the like; see the end.
 let part = Context.environment["COUNTERSIGN_PART"]
 // True if the package has all that the program needs.
-let isWhole = part == nil || part == "simulation"
+let isWhole = part == nil || part == "tools"
+// The default build leaves out the tests of `make nightly`: those of fuzzers and simulations, and of applications and browsers.
+let hasAllTests = Context.environment["COUNTERSIGN_TESTS"] == "all"
 
 /// A target of the program; dependencies point downward only (see CONTRIBUTING.md).
 func module(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
@@ -241,6 +243,24 @@ let package = Package(
                 "System", "Systemd",
                 "TestSupport", httpTypes, logging, arguments,
             ]),
+        // A kind of challenge that the program does not have, and a program that has it.
+        .target(
+            name: "InventedKind", dependencies: ["ChallengeHandling", "Secrets", "SettingsReading", httpTypes],
+            path: "Tests/InventedKind", swiftSettings: settings),
+        .executableTarget(
+            name: "InventedProgram", dependencies: ["ChallengeHandling", "CountersignDaemon", "InventedKind"],
+            path: "Tests/InventedProgram", swiftSettings: settings),
+        .testTarget(
+            name: "EndToEndTests",
+            dependencies: [
+                "Admin", "ChallengeClient", "ChallengeHandling", "FakeServers", "LoginExamples", "Proxy", "Secrets",
+                "TestSupport", "countersign", "InventedProgram", httpTypes,
+            ], exclude: hasAllTests ? [] : ["Applications"], swiftSettings: settings),
+    ]
+)
+
+if hasAllTests || part != nil {
+    package.targets += [
         .testTarget(
             name: "FuzzTests", dependencies: fuzzed + ["TestSupport"], path: "Tests/Fuzz",
             exclude: unfuzzed + ["Driver", "Runner"],
@@ -252,39 +272,37 @@ let package = Package(
                 httpTypes,
             ],
             path: "Tests/SharedSessionSimulation", exclude: ["run"], swiftSettings: settings),
-        // A kind of challenge that the program does not have, and a program that has it.
-        .target(
-            name: "InventedKind", dependencies: ["ChallengeHandling", "Secrets", "SettingsReading", httpTypes],
-            path: "Tests/InventedKind", swiftSettings: settings),
-        .executableTarget(
-            name: "InventedProgram", dependencies: ["ChallengeHandling", "CountersignDaemon", "InventedKind"],
-            path: "Tests/InventedProgram", swiftSettings: settings),
-        // The whole daemon among simulated callers, servers and disks. Its program is built by `Tests/Simulation/run` alone.
+        // The whole daemon among simulated callers, servers and disks. Its program is one of the tools.
         .testTarget(
             name: "SimulationTests", dependencies: simulated, path: "Tests/Simulation",
             exclude: unsimulated + ["Program"], swiftSettings: settings),
-        .testTarget(
-            name: "EndToEndTests",
-            dependencies: [
-                "Admin", "ChallengeClient", "ChallengeHandling", "FakeServers", "LoginExamples", "Proxy", "Secrets",
-                "TestSupport", "countersign", "InventedProgram", httpTypes,
-            ],
-            swiftSettings: settings),
     ]
-)
+}
 
-// Sanitizers and fuzzers build once more each, and only what needs neither swift-crypto, which takes longer than all the
-// rest together, nor systemd. `Tests/Scripts/part` sets this; see CONTRIBUTING.md.
-if part == "simulation" {
+// Parts are built in folders of their own, with other flags; `Tests/Scripts/part` sets this. All but `tools` leave out swift-crypto, which
+// takes longer to build than all the rest together, and systemd.
+switch part {
+case nil: break
+case "tools":
+    // Programs of the verification, and the daemon itself, optimized.
     package.products = []
-    package.targets.removeAll {
-        $0.type == .test || ["InventedProgram", "InventedKind", "LoginExamples"].contains($0.name)
+    package.targets.removeAll { target in
+        target.type == .test || ["InventedProgram", "InventedKind"].contains(target.name)
     }
-    package.targets.append(
+    package.targets += [
         .executableTarget(
             name: "simulation", dependencies: simulated, path: "Tests/Simulation", exclude: unsimulated + ["Tests"],
-            swiftSettings: settings))
-} else if let part {
+            swiftSettings: settings),
+        .executableTarget(
+            name: "micro-benchmarks",
+            dependencies: [
+                "ChallengeClient", "ChallengeHandling", "Curl", "Proxy", "HTTPWire", "Secrets", httpTypes,
+            ], path: "Tests/Benchmarks/Micro", swiftSettings: settings),
+        .executableTarget(
+            name: "grammar", dependencies: fuzzed, path: "Tests/Fuzz", exclude: unfuzzed + ["Driver", "Replay"],
+            swiftSettings: settings),
+    ]
+case let part?:
     let leftOut = [
         "CSystemd", "CVersion", "ClientLibrary", "Countersign", "Credentials", "DemoUpstream", "EndToEnd",
         "FakeServers", "SharedSessionSimulation", "Simulation", "Invented", "LoginExamples", "Systemd", "countersign",
@@ -296,10 +314,15 @@ if part == "simulation" {
         guard case .sourceControl(_, let location, _) = dependency.kind else { return false }
         return location.hasSuffix("/swift-crypto") || location.hasSuffix("/swift-argument-parser")
     }
-    if part == "sanitize" {
+    if part == "thread" || part == "address" {
         package.targets.append(
             .target(name: "MutexForThreadSanitizer", path: "Tests/Sanitizers/MutexForThreadSanitizer"))
         package.targets.first { $0.name == "EventLoopTests" }?.dependencies.append("MutexForThreadSanitizer")
+    }
+    if part == "thread" {
+        // What has threads; the others are values.
+        let threaded = ["System", "EventLoop", "Curl", "ChallengeClient", "SharedSessions", "Proxy", "Admin"]
+        package.targets.removeAll { $0.type == .test && !threaded.contains("\($0.name.dropLast(5))") }
     }
     if part == "unit" {
         // What needs no C library of the system.
@@ -321,15 +344,6 @@ if part == "simulation" {
             return !location.hasSuffix("/swift-http-types")
         }
     }
-    if part == "micro" {
-        package.targets.removeAll { $0.type == .test }
-        package.targets.append(
-            .executableTarget(
-                name: "micro-benchmarks",
-                dependencies: [
-                    "ChallengeClient", "ChallengeHandling", "Curl", "Proxy", "HTTPWire", "Secrets", httpTypes,
-                ], path: "Tests/Benchmarks/Micro", swiftSettings: settings))
-    }
     if part == "fuzz" || part == "fuzz-bare" {
         package.targets.removeAll { $0.type == .test }
         // libFuzzer counts what is reached here, and neither in its own targets nor in what lies below.
@@ -349,13 +363,6 @@ if part == "simulation" {
         package.targets.append(
             .executableTarget(
                 name: "fuzz", dependencies: fuzzed, path: "Tests/Fuzz", exclude: unfuzzed + ["Replay", "Runner"],
-                swiftSettings: settings))
-    }
-    if part == "grammar" {
-        package.targets.removeAll { $0.type == .test }
-        package.targets.append(
-            .executableTarget(
-                name: "grammar", dependencies: fuzzed, path: "Tests/Fuzz", exclude: unfuzzed + ["Driver", "Replay"],
                 swiftSettings: settings))
     }
 }

@@ -10,14 +10,14 @@ import Testing
 /// is open, so that nothing is learned by asking for that.
 @Suite("A cold upload of 64 MiB arrives once and whole", .serialized)
 struct ColdUploadTests {
-    private static let size = 64 << 20
+    static let size = 64 << 20
     /// The most memory, in kilobytes, that both uploads of a test may cost the daemon.
-    private static let memory = 32 << 10
+    static let memory = 32 << 10
     /// Without `Expect`: the caller sends whether or not it is asked to.
-    private static let framings = [["-H", "Expect:"], ["-H", "Expect:", "-H", "Transfer-Encoding: chunked"]]
+    static let framings = [["-H", "Expect:"], ["-H", "Expect:", "-H", "Transfer-Encoding: chunked"]]
 
     /// A file of that size, and its SHA-256.
-    private struct Upload {
+    struct Upload {
         let file: String
         let digest: String
 
@@ -148,25 +148,6 @@ struct ColdUploadTests {
             #expect(await eventually { posts().count == 2 })
             #expect(posts().allSatisfy { $0.contains(" 200 ") })
             await realm.stop()
-        }
-    }
-
-    @Test("at Tomcat with Basic, Digest and FORM", arguments: ["basic", "digest", "form"])
-    func tomcat(kind: String) async throws {
-        let login = kind == "form" ? "gateway: j-security-check, login: { timeout: 100s }" : "scheme: \(kind)"
-        try await withTomcat("  - { name: portal, upstream: tomcat, \(login), credential: ann }") { tomcat in
-            let upload = try await Upload(in: tomcat.folder)
-            let idle = tomcat.peakKilobytes
-            for framing in Self.framings {
-                let answer = try await upload.send(
-                    to: "http://127.0.0.1:\(tomcat.port)/\(kind)/up", framing, in: tomcat.folder)
-                #expect(answer.status == 200 && answer.json?["principal"]?.string == "ann", "\(answer.summary)")
-                try await tomcat.dropSessions()
-            }
-            let posts = tomcat.arrived.filter { $0.hasPrefix("POST") }
-            let expected = "POST /\(kind)/up \(Self.size) \(upload.digest)"
-            #expect(posts.count == Self.framings.count && posts.allSatisfy { $0 == expected })
-            #expect(tomcat.peakKilobytes - idle <= Self.memory)
         }
     }
 }

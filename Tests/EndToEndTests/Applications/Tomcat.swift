@@ -63,7 +63,7 @@ final class Tomcat: Sendable {
     }
 
     fileprivate func start() async throws {
-        let script = String(#filePath.dropLast("EndToEndTests/Support/Tomcat.swift".count)) + "Scripts/tomcat"
+        let script = String(#filePath.dropLast("EndToEndTests/Applications/Tomcat.swift".count)) + "Scripts/tomcat"
         let child = try await Child.start(
             Child.Start(
                 arguments: [script, folder.path(of: "tomcat"), "\(upstreamPort)"],

@@ -6,7 +6,7 @@ import Testing
 
 /// The script that opens a page at three widths, light and dark, and the pictures that it compares with.
 enum PagePictures {
-    private static let root = #filePath.split(separator: "/").dropLast(3).map { "/\($0)" }.joined()
+    private static let root = #filePath.split(separator: "/").dropLast(4).map { "/\($0)" }.joined()
 
     static let script = "\(root)/Tests/Scripts/page-pictures"
     /// The pictures of `docs/operating.md`.
