@@ -21,6 +21,7 @@ TARGETS ?=
 JOBS ?=
 IDS ?=
 SCENARIO ?=
+PART ?=
 FAULTS ?=
 LASTING ?=
 SWIFT ?= swift
@@ -28,7 +29,7 @@ export SWIFT DESTDIR PREFIX BINARY
 
 # Nothing here can run beside itself: SwiftPM locks its build folder.
 .NOTPARALLEL:
-.PHONY: demo unit test applications verify sanitize simulation fuzz grammar mutants torture check build install uninstall deb release bench soak conformance clean help
+.PHONY: demo unit test applications verify nightly sanitize simulation fuzz grammar mutants torture check build install uninstall deb release bench soak conformance clean help
 
 demo: ## build, and try it: a protected upstream and the proxy before it (CHECK=1: assert each answer and exit)
 	@Tests/Scripts/setup build
@@ -38,59 +39,47 @@ demo: ## build, and try it: a protected upstream and the proxy before it (CHECK=
 unit: ## the tests of values and machines: no Debian package, no server, no root; a minute after its own build
 	@Tests/Scripts/test --part unit
 
-test: ## all tests, once: values, machines, real servers and applications, a real systemd
-	@Tests/Scripts/setup build
-	@Tests/Scripts/test --setup
+test: ## all tests but those of `make nightly`, once: values, machines, real servers, a real systemd; 8 minutes on a new machine
+	@Tests/Scripts/parts test
+
+check: ## format, house rules, shell scripts, warnings as errors, example configurations, units
+	@Tests/Scripts/parts check
+
+verify: ## beside them, for each change: what the RFCs demand, asked from outside; the examples; the cost of a request; thread sanitizer; simulation
+	@Tests/Scripts/parts $(or $(PART),verify)
+
+nightly: ## all the rest: fuzzers, grammars, address sanitizer, torture, code blocks, web applications and browsers, mutants (PART=torture: that one)
+	@Tests/Scripts/parts --keep-going $(or $(PART),nightly)
 
 applications: ## install real applications from Debian and PyPI and log in to each (ONLY=django,dokuwiki: these; WRITE=1: docs/applications.md)
 	@Tests/Scripts/setup build
-	@$(SWIFT) build --product countersign
-	@Tests/Applications/run --binary "$$($(SWIFT) build --show-bin-path)/countersign" $(if $(WRITE),--write) $(if $(ONLY),ONLY=$(ONLY))
-
-# With the flags of `make test`, because with others everything is built anew.
-verify: ## the rest: the examples; every code block of the documentation; the running daemon asked from outside what the RFCs demand, and what a request costs; some of its calls failing; sanitizers; simulation and fuzzers for a moment
-	@Tests/Scripts/setup build test torture
-	@COUNTERSIGN_STRICT=1 $(SWIFT) build --build-tests
-	@Tests/Scripts/examples
-	@Tests/Scripts/code-blocks "$$($(SWIFT) build --show-bin-path)/countersign"
-	@Tests/Conformance/run --summary --start countersign "$$($(SWIFT) build --show-bin-path)/countersign"
-	@Tests/Benchmarks/guard "$$($(SWIFT) build --show-bin-path)/countersign"
-	@Tests/Benchmarks/micro
-	@Tests/Torture/run --jobs 2 --faults 8 --seconds 10 "$$($(SWIFT) build --show-bin-path)/countersign"
-	@Tests/Sanitizers/run
-	@Tests/Simulation/run --seconds 600 --to 200
-	@RUNS=8000 SECONDS_EACH= KEEP=0 JOBS=2 Tests/Fuzz/run
-	@COUNT= SECONDS_EACH=3 JOBS=2 Tests/Fuzz/grammar
-	@Tests/Fuzz/grammar --growth
+	@Tests/Scripts/debug build --product countersign
+	@Tests/Applications/run --binary "$$(Tests/Scripts/debug build --show-bin-path)/countersign" $(if $(WRITE),--write) $(if $(ONLY),ONLY=$(ONLY))
 
 sanitize: ## the tests under thread sanitizer and under address sanitizer (ONLY=thread, ONLY=address)
 	@Tests/Scripts/setup build test
 	@Tests/Sanitizers/run $(ONLY)
 
 simulation: ## the whole daemon among simulated callers, servers and disks, one seed after the other (SECONDS=600, FROM=1)
-	@Tests/Scripts/setup build test
+	@Tests/Scripts/setup build
 	@Tests/Simulation/run --seconds $(or $(SECONDS),600) --from $(or $(FROM),1)
 
 fuzz: ## run each fuzzer for a minute (SECONDS_EACH=600, RUNS=1000000, TARGETS="chunks settings", JOBS=2, ADDRESS=0)
-	@Tests/Scripts/setup build test
+	@Tests/Scripts/setup build
 	@SECONDS_EACH="$(SECONDS_EACH)" RUNS="$(RUNS)" JOBS="$(JOBS)" ADDRESS="$(ADDRESS)" Tests/Fuzz/run $(TARGETS)
 
 grammar: ## say sentences whose meaning is known to each reader, half a minute each (SECONDS_EACH=600, COUNT=1000000, TARGETS="chunks json", JOBS=2, ADDRESS=1)
-	@Tests/Scripts/setup build test
+	@Tests/Scripts/setup build
 	@SECONDS_EACH="$(SECONDS_EACH)" COUNT="$(COUNT)" JOBS="$(JOBS)" ADDRESS="$(ADDRESS)" Tests/Fuzz/grammar $(TARGETS)
 
 mutants: ## break each rule on purpose, in one build, and see that a test notices: a quarter of an hour (IDS="301 302": these)
 	@Tests/Scripts/setup build test
 	@Tests/Mutants/run $(IDS)
 
-torture: ## make each call that can fail fail, one in each run (SCENARIO="start reload": these; FAULTS=20: so many of each; JOBS=2; LASTING=1; BINARY=)
+torture: ## make each call that can fail fail, one in each run (SCENARIO="start reload": these; FAULTS=20: at most that many of each; JOBS=2; LASTING=1; BINARY=)
 	@Tests/Scripts/setup $(if $(BINARY),,build) torture
-	@path="$(BINARY)"; if [ -z "$$path" ]; then $(SWIFT) build --product countersign; path=$$($(SWIFT) build --show-bin-path)/countersign; fi; \
+	@path="$(BINARY)"; if [ -z "$$path" ]; then Tests/Scripts/debug build --product countersign; path=$$(Tests/Scripts/debug build --show-bin-path)/countersign; fi; \
 	    Tests/Torture/run $(addprefix --scenario ,$(SCENARIO)) $(if $(FAULTS),--faults $(FAULTS)) $(if $(JOBS),--jobs $(JOBS)) $(if $(LASTING),--lasting) "$$path"
-
-check: ## format, house rules, shell scripts, warnings as errors, example configurations, units
-	@Tests/Scripts/setup build check test
-	@Tests/Scripts/check
 
 build: ## release binary, with the libraries of Swift and C++ inside it
 	@Tests/Scripts/setup build
@@ -119,23 +108,23 @@ ifeq ($(BINARY),)
 endif
 	@path=$$(Tests/Scripts/release-files); (cd "$$path" && ls -l -- *)
 
-bench: ## beside nginx, HAProxy, Envoy, Caddy: eight minutes, results in Tests/Benchmarks/results (QUICK=1: half a minute)
+bench: ## beside nginx, HAProxy, Envoy, Caddy: eight minutes, results in .build/bench/results (QUICK=1: half a minute)
 	@Tests/Scripts/setup $(if $(BINARY),,build) bench
 	@$(if $(QUICK),,Tests/Benchmarks/fetch)
 	@path="$(BINARY)"; if [ -z "$$path" ]; then path=$$(Tests/Scripts/release); fi; \
-	    Tests/Benchmarks/run "$$path" $(if $(QUICK),--quick,--results Tests/Benchmarks/results); \
+	    Tests/Benchmarks/run "$$path" $(if $(QUICK),--quick,--results .build/bench/results); \
 	    Tests/Benchmarks/guard --build release $(if $(QUICK),,--instructions) "$$path"
 	@Tests/Benchmarks/micro
 
-soak: ## the release daemon as it is used, with faults of all kinds, for HOURS=1: figures, findings and plots in Tests/Soak/results
+soak: ## the release daemon as it is used, with faults of all kinds, for HOURS=1: figures, findings and plots in .build/soak
 	@$(if $(BINARY),,Tests/Scripts/setup build)
 	@path="$(BINARY)"; if [ -z "$$path" ]; then path=$$(Tests/Scripts/release); fi; \
-	    Tests/Soak/run "$$path" --hours "$(HOURS)" --results Tests/Soak/results
+	    Tests/Soak/run "$$path" --hours "$(HOURS)" --results .build/soak
 
 conformance: ## ask nginx, HAProxy and us the same of RFC 9110 and RFC 9112, side by side
 	@Tests/Scripts/setup build conformance
-	@$(SWIFT) build --product countersign
-	@Tests/Conformance/run --summary --start nginx --start haproxy --start countersign "$$($(SWIFT) build --show-bin-path)/countersign"
+	@Tests/Scripts/debug build --product countersign
+	@Tests/Conformance/run --summary --start nginx --start haproxy --start countersign "$$(Tests/Scripts/debug build --show-bin-path)/countersign"
 
 clean: ## remove everything that was built
 	@rm -rf .build

@@ -93,10 +93,19 @@ def chosen(calls, limit):
 
 
 def places(binary, frames):
-    """The lines of source of those frames that are the program's own."""
+    """The lines of source of those frames that are the program's own; their functions if it was built without debug information."""
     own = os.path.basename(binary) + "+"
     offsets = [hex(int(frame.split("+")[1], 16) - 1) for frame in frames if frame.startswith(own)]
     if not offsets:
         return []
-    found = subprocess.run(["addr2line", "-e", binary, *offsets], capture_output=True, text=True, check=False).stdout.split("\n")
-    return [line.split("/Sources/")[-1].split(" ")[0] for line in found if "/Sources/" in line]
+    found = _output(["addr2line", "-f", "-e", binary, *offsets]).split("\n")
+    pairs = list(zip(found[::2], found[1::2]))
+    lines = [line.split("/Sources/")[-1].split(" ")[0] for _, line in pairs if "/Sources/" in line]
+    names = [name for name, _ in pairs if not name.startswith("?")]
+    if lines or not names:
+        return lines
+    return _output(["swift", "demangle", "--compact", *names]).split("\n")[:-1]
+
+
+def _output(command):
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout
