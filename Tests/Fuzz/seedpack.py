@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
-"""The seeds of a fuzz target: some as files in `seeds/TARGET`, named for what they show; all others in `packed/TARGET.seeds`.
+"""The seeds of a fuzz target, all in one file, `packed/TARGET.seeds`.
 
 A pack is a line `N seeds`, then N records in the order of their bytes, none twice. A record is a line `HASH LENGTH` or
 `HASH LENGTH NAME`, that many bytes, and a line feed. HASH is FNV-1a of the bytes, 64 bits in 16 hexadecimal digits; LENGTH
@@ -81,12 +81,8 @@ def pack_path(target, folder=HERE):
     return os.path.join(folder, "packed", f"{target}.seeds")
 
 
-def seed_folder(target, folder=HERE):
-    return os.path.join(folder, "seeds", target)
-
-
 def targets(folder=HERE):
-    return sorted(os.listdir(os.path.join(folder, "seeds")))
+    return sorted(name.removesuffix(".seeds") for name in os.listdir(os.path.join(folder, "packed")))
 
 
 def read(path):
@@ -121,11 +117,10 @@ def unpack(target, folder=HERE):
     out = os.path.join(ROOT, ".build", "fuzz", "seeds", target)
     shutil.rmtree(out, ignore_errors=True)
     os.makedirs(out)
-    seeds = [(name or fingerprint(seed), seed) for seed, name in read(pack_path(target, folder)).items()]
-    for name, seed in seeds + list(inputs(seed_folder(target, folder)).items()):
-        path = os.path.join(out, name)
+    for seed, name in read(pack_path(target, folder)).items():
+        path = os.path.join(out, name or fingerprint(seed))
         if os.path.exists(path):
-            sys.exit(f"two seeds of {target} are called {name}")
+            sys.exit(f"two seeds of {target} are called {os.path.basename(path)}")
         with open(path, "wb") as file:
             file.write(seed)
     return out

@@ -89,26 +89,29 @@ struct SeedPackTests {
         #expect(status == 1)
     }
 
-    @Test("the command adds what is no seed yet, moves a named file into the pack, and writes what this test reads")
+    @Test("the command adds what is not a seed yet, names seeds, and writes what this test reads")
     func adds() throws {
         let folder = try Scratch()
-        try folder.makeFolders(["seeds", "seeds/values", "packed", "found"])
-        _ = try folder.write("named", to: "seeds/values/a-word")
-        _ = try folder.write("other", to: "seeds/values/other-word")
+        try folder.makeFolders(["packed", "found"])
+        let named = try folder.write("named", to: "named")
+        let other = try folder.write("other", to: "other")
         _ = try folder.write("0 seeds\n", to: "packed/values.seeds")
         for (name, text) in [("1", "b"), ("2", ""), ("3", "named"), ("4", "a\n")] {
             _ = try folder.write(text, to: "found/\(name)")
         }
         let here = "--folder '\(folder.path)'"
         #expect(
-            try pack("\(here) add values '\(folder.path)/found'").output == "values: 3 seeds added, 3 in the pack\n")
+            try pack("\(here) add values '\(folder.path)/found'").output == "values: 4 seeds added, 4 in the pack\n")
         #expect(
-            try pack("\(here) add values '\(folder.path)/found'").output == "values: 0 seeds added, 3 in the pack\n")
-        #expect(try pack("\(here) fold values a-word").status == 0)
+            try pack("\(here) add values '\(folder.path)/found'").output == "values: 0 seeds added, 4 in the pack\n")
+        #expect(try pack("\(here) add values '\(named)' --name a-word").status == 0)
+        #expect(try pack("\(here) add values '\(other)' --name other-word").status == 0)
+        let refused = try pack("\(here) add values '\(other)' --name a-word")
+        #expect(refused.output == "another seed in the pack of values is called a-word\n")
+        #expect(refused.status == 1)
         let seeds = try SeedPack(Seeds.read("\(folder.path)/packed/values.seeds")).seeds
-        #expect(seeds.map(\.bytes) == ["", "a\n", "b", "named"].map { Array($0.utf8) })
-        #expect(seeds.map(\.name) == ["", "", "", "a-word"])
-        #expect(Seeds.names(in: "\(folder.path)/seeds/values") == ["other-word"])
+        #expect(seeds.map(\.bytes) == ["", "a\n", "b", "named", "other"].map { Array($0.utf8) })
+        #expect(seeds.map(\.name) == ["", "", "", "a-word", "other-word"])
         #expect(try pack("\(here) show values a-word").output == "named")
     }
 

@@ -23,10 +23,9 @@ struct SeedTests {
         }
     }
 
-    @Test("each target has a folder of seeds and a pack, and there are no others")
-    func folders() {
+    @Test("each target has a pack of seeds, and there are no others")
+    func packs() {
         let targets = FuzzTarget.all.map(\.name).sorted()
-        #expect(Seeds.names(in: "\(Seeds.folder)/seeds") == targets)
         #expect(Seeds.names(in: "\(Seeds.folder)/packed") == targets.map { "\($0).seeds" })
     }
 
@@ -38,11 +37,5 @@ struct SeedTests {
         for same in Array(byBytes) + Array(byName) where same.count > 1 {
             Issue.record("the same: \(same.map(\.description).joined(separator: "; "))")
         }
-    }
-
-    @Test("at most 300 seeds are files of their own; a pack takes the others, with their names (Tests/Fuzz/pack fold)")
-    func weight() throws {
-        let files = try FuzzTarget.all.flatMap { try Seeds.of($0.name) }.count { !$0.isPacked }
-        #expect(files <= 300)
     }
 }

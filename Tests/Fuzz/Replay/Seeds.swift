@@ -4,14 +4,13 @@
 import Glibc
 import Testing
 
-/// The committed seeds: named files in `Tests/Fuzz/seeds`, and those of `Tests/Fuzz/packed`.
+/// The committed seeds, in `Tests/Fuzz/packed`.
 enum Seeds {
     struct Seed {
-        /// The name of its file, or else its number, its name or hash, and the command that shows it.
+        /// Its number, its hash, and the command that shows it, with its name if it has one.
         let description: String
         let name: String
         let bytes: [UInt8]
-        let isPacked: Bool
     }
 
     static let folder: String = {
@@ -20,20 +19,14 @@ enum Seeds {
     }()
 
     static func of(_ target: String) throws -> [Seed] {
-        let named = try names(in: "\(folder)/seeds/\(target)").map { name in
-            Seed(
-                description: "seeds/\(target)/\(name)", name: name,
-                bytes: try read("\(folder)/seeds/\(target)/\(name)"), isPacked: false)
-        }
         let pack = try SeedPack(read("\(folder)/packed/\(target).seeds"))
-        let packed = pack.seeds.enumerated().map { index, seed in
+        return pack.seeds.enumerated().map { index, seed in
             let name = seed.name.isEmpty ? seed.hash : seed.name
             return Seed(
                 description: "seed \(index + 1) of packed/\(target).seeds, \(seed.hash)"
                     + " (Tests/Fuzz/pack show \(target) \(name))",
-                name: name, bytes: seed.bytes, isPacked: true)
+                name: name, bytes: seed.bytes)
         }
-        return named + packed
     }
 
     /// Names of a folder's files, in order, without hidden ones.
