@@ -21,6 +21,8 @@ class Application:
     pypi = []
     # Among the few that are run often: it starts in seconds.
     quick = False
+    # Among the dozen whose configuration docs/applications.md shows, each with another kind of login.
+    documented = False
     # The fields of the credential. The name stands in the credential only if it is sent.
     username = "ann"
     password = "Right-horse-7"

@@ -13,7 +13,7 @@ LISTENER = "listeners:\n  - address: 127.0.0.1:{port}\n    upstream: {name}\n\n"
 
 
 def configuration(application, port=8080):
-    """The whole configuration, as it is printed for readers."""
+    """The whole configuration: that of the application, with a listener."""
     return LISTENER.format(port=port, name=application.name) + application.configuration.strip() + "\n"
 
 

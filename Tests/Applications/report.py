@@ -5,6 +5,7 @@
 import contextlib
 import json
 import os
+import re
 from dataclasses import dataclass, field
 
 import daemon
@@ -20,6 +21,8 @@ class Result:
     login: str
     lines: int
     configuration: str
+    # True if docs/applications.md shows the configuration.
+    is_documented: bool = False
     version: str = ""
     # Of each check, by its name; none if the application did not start.
     outcomes: dict = field(default_factory=dict)
@@ -30,11 +33,12 @@ class Result:
     @staticmethod
     def of(kind):
         application = kind(None)
-        return Result(application.name, kind.title, kind.login, daemon.lines(application), daemon.configuration(application))
+        return Result(
+            application.name, kind.title, kind.login, daemon.lines(application), application.configuration, kind.documented)
 
     def learned(self, application):
         """Shows what `learn` printed in place of the configuration that the application's file has."""
-        self.lines, self.configuration = daemon.lines(application), daemon.configuration(application)
+        self.lines, self.configuration = daemon.lines(application), application.configuration
 
     @property
     def is_whole(self):
@@ -45,18 +49,12 @@ class Result:
         return bool(self.outcomes) and self.outcomes["cold"].state == "passed"
 
     def reasons(self):
+        """Why checks failed, each reason with the checks that have it."""
         if self.trouble:
             return [f"not tried: {self.trouble.splitlines()[0]}"]
-        return self._grouped("failed")
-
-    def absences(self):
-        return self._grouped("none")
-
-    def _grouped(self, state):
-        """The reasons of the checks of this state, each with the checks that have it."""
         names = {}
         for name, each in self.outcomes.items():
-            if each.state == state:
+            if each.state == "failed":
                 names.setdefault(each.need or each.reason, []).append(name)
         return [f"{', '.join(checks)}: {reason}" for reason, checks in names.items()]
 
@@ -83,7 +81,7 @@ class Result:
 
 def summary(results):
     whole, logged_in = sum(each.is_whole for each in results), sum(each.logs_in for each in results)
-    return f"{whole} of {len(results)} applications are whole; Countersign logs in to {logged_in}."
+    return f"{whole} of {len(results)} applications pass every check; Countersign logs in to {logged_in}."
 
 
 def line(result):
@@ -101,33 +99,38 @@ def page(results):
     """The text of docs/applications.md."""
     parts = [
         "# Real applications\n",
-        "Applications from Debian and PyPI that `make applications` installs, starts and logs in to through Countersign, each with the",
-        "configuration below. This page is written by `Tests/Applications/run --write`.\n",
-        f"{summary(results)} \"Lines\" counts the YAML of the upstream and its challenge. The checks:\n",
+        "`make applications` installs these applications from Debian and PyPI, starts each, and logs in to it through Countersign.",
+        "`Tests/Applications/run --write` writes this page.\n",
+        f"{summary(results)} Each has a file with its configuration, linked in the",
+        "table; a dozen configurations are [below](#a-dozen-configurations). \"Lines\" counts the YAML of the upstream and its challenge. The checks:\n",
         *[f"- **{name}**: {title}" for name, title in TITLES.items()],
-        "\n`-`: not for this application. The reasons are [below](#what-is-missing).\n",
+        "\n`-`: not for this application; its file says why.\n",
         f"| application | version | login | lines | {' | '.join(TITLES)} |",
         f"|---|---|---|---|{'---|' * len(TITLES)}"]
     for each in results:
         signs = " | ".join(SIGNS[each.outcomes[name].state] if each.outcomes else "?" for name in TITLES)
-        title = f"[{each.title}](#{anchor(each.title)})" if each.logs_in else each.title
-        parts.append(f"| {title} | {each.version} | {each.login} | {each.lines} | {signs} |")
+        parts.append(f"| [{each.title}](../Tests/Applications/apps/{each.name}.py) | {each.version} | {each.login} | {each.lines} | {signs} |")
     parts += ["\n## What is missing\n"]
     for each in results:
         parts += [f"- {each.title}: {'; '.join(cell(reason) for reason in each.reasons())}."] if each.reasons() else []
-    parts += ["\n## Checks that are not for an application\n"]
-    for each in results:
-        parts += [f"- {each.title}: {'; '.join(each.absences())}."] if each.absences() else []
-    parts += ["\n## Configurations\n", "Of those that Countersign logs in to.\n"]
-    for each in filter(lambda result: result.logs_in, results):
-        parts += [f"### {each.title}\n", "```yaml", each.configuration.rstrip(), "```\n"]
-    return "\n".join(parts).rstrip() + "\n"
+    documented = [each for each in results if each.is_documented]
+    parts += ["\n## A dozen configurations\n", "One daemon in front of all of them, each with another kind of login.\n"]
+    parts += ["```yaml", combined(documented), "```"]
+    return "\n".join(parts) + "\n"
+
+
+def combined(results):
+    """One configuration with the upstreams and the challenges of all, and a listener for each."""
+    listeners, upstreams, challenges = [], [], []
+    for port, each in enumerate(results, 8081):
+        begin, upstream, challenge = re.split(r"^(?:upstreams|challenges):\n", each.configuration, flags=re.MULTILINE)
+        if begin.strip():
+            raise ValueError(f"{each.name}: only upstreams and challenges can be shown")
+        listeners.append(f"  - {{ address: 127.0.0.1:{port}, upstream: {each.name} }}")
+        upstreams.append(upstream.strip("\n"))
+        challenges.append(f"  # {each.title}: {each.login}\n{challenge.strip(chr(10))}")
+    return "\n".join(["listeners:", *listeners, "\nupstreams:", *upstreams, "\nchallenges:", *challenges])
 
 
 def cell(text):
     return " ".join(text.split())
-
-
-def anchor(title):
-    kept = "".join(sign for sign in title.lower() if sign.isalnum() or sign in " -_")
-    return kept.replace(" ", "-")

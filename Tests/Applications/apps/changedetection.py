@@ -12,6 +12,7 @@ from web import inputs
 class ChangeDetection(Application):
     title = "changedetection.io"
     login = "form, password only"
+    documented = True
     pypi = ["changedetection.io==0.60.10"]
     fields = ["password"]
     configuration = """

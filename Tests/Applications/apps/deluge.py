@@ -10,6 +10,7 @@ from application import Application
 class Deluge(Application):
     title = "Deluge web"
     login = "JSON-RPC, password only"
+    documented = True
     debian = ["deluge-web"]
     fields = ["password"]
     configuration = """

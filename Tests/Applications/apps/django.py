@@ -8,6 +8,7 @@ from web import inputs
 class Django(Application):
     title = "Django admin"
     login = "form"
+    documented = True
     pypi = ["Django==5.2.19"]
     quick = True
     configuration = """

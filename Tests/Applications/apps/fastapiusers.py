@@ -53,6 +53,7 @@ app.include_router(users.get_users_router(Read, Update), prefix="/users")
 class FastAPIUsers(Application):
     title = "FastAPI Users"
     login = "OAuth 2 password grant"
+    documented = True
     pypi = ["fastapi-users[sqlalchemy]==15.0.5", "aiosqlite==0.22.1", "uvicorn==0.54.0"]
     username = "ann@example.com"
     configuration = """

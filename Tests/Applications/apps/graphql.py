@@ -52,6 +52,7 @@ urlpatterns = [path('graphql', csrf_exempt(GraphQLView.as_view()))]
 class GraphQL(Application):
     title = "Django GraphQL JWT"
     login = "GraphQL, answered by a token"
+    documented = True
     pypi = ["django-graphql-jwt==0.4.0", "Django==5.2.19"]
     configuration = """
 upstreams:

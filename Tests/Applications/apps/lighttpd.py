@@ -9,6 +9,7 @@ from application import Application
 class Lighttpd(Application):
     title = "lighttpd with WebDAV"
     login = "Digest, SHA-256"
+    documented = True
     debian = ["lighttpd", "lighttpd-mod-webdav"]
     quick = True
     configuration = """

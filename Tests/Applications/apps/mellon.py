@@ -7,4 +7,5 @@ from signon import MellonApplication
 
 class MellonLemonLDAP(LemonLDAPSAML, MellonApplication):
     title = "mod_auth_mellon with LemonLDAP::NG"
+    documented = True
     debian = [*MellonApplication.debian, *DEBIAN]

@@ -7,4 +7,5 @@ from signon import OpenIDConnectApplication
 
 class OpenIDLemonLDAP(LemonLDAPOpenIDConnect, OpenIDConnectApplication):
     title = "mod_auth_openidc with LemonLDAP::NG"
+    documented = True
     debian = [*OpenIDConnectApplication.debian, *DEBIAN]

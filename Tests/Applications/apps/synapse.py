@@ -25,6 +25,7 @@ rc_login: {{ address: {{ per_second: 1000, burst_count: 1000 }}, account: {{ per
 class Synapse(Application):
     title = "Matrix Synapse"
     login = "JSON, answered by a token"
+    documented = True
     pypi = ["matrix-synapse==1.163.2"]
     configuration = """
 upstreams:

@@ -11,6 +11,7 @@ from web import inputs
 class Trac(Application):
     title = "Trac"
     login = "Basic at one address, then a cookie"
+    documented = True
     debian = ["apache2-utils"]
     pypi = ["Trac==1.6", "setuptools<80"]
     configuration = """

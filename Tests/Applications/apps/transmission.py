@@ -7,6 +7,7 @@ from application import Application
 class Transmission(Application):
     title = "Transmission"
     login = "Basic, and 409 with a session id"
+    documented = True
     debian = ["transmission-daemon"]
     configuration = """
 upstreams:

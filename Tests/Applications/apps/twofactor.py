@@ -35,6 +35,7 @@ SEED = "3132333435363738393031323334353637383930"
 class TwoFactor(Application):
     title = "Django two-factor authentication"
     login = "form in two steps, the second with a one-time password"
+    documented = True
     pypi = ["django-two-factor-auth==1.18.1", "phonenumberslite==8.13.55", "Django==5.2.19"]
     more_fields = {"totp-seed": "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"}
     configuration = """

@@ -11,7 +11,17 @@ struct ExampleTests {
     @Test(
         "a whole configuration in the documentation has no problems, and a part of one has no errors",
         arguments: try Page.all())
-    func examples(page: Page) {
+    func examples(page: Page) { expectNoProblems(in: page) }
+
+    @Test(
+        "the configuration of each application in Tests/Applications has no problems",
+        arguments: try Page.applications())
+    func applications(page: Page) {
+        #expect(page.configurations.count == 1)
+        expectNoProblems(in: page)
+    }
+
+    private func expectNoProblems(in page: Page) {
         for (line, text) in page.configurations {
             let isWhole = has("listeners", text) && has("upstreams", text)
             let whole = isWhole ? text : completed(text)

@@ -29,6 +29,20 @@ struct Page: Sendable, CustomTestStringConvertible {
         return try (["README.md"] + below.filter { $0.hasSuffix(".md") }.map { "docs/\($0)" }).map(Page.init)
     }
 
+    /// The configuration of each application in Tests/Applications that has one of its own, with a listener, as a page.
+    static func applications() throws -> [Page] {
+        let folder = "Tests/Applications/apps"
+        let files = try FileManager.default.contentsOfDirectory(atPath: "\(repository)/\(folder)").sorted()
+        return try files.filter { $0.hasSuffix(".py") }.compactMap { file in
+            let text = try String(contentsOfFile: "\(repository)/\(folder)/\(file)", encoding: .utf8)
+            let parts = text.split(separator: "\"\"\"", omittingEmptySubsequences: false)
+            let before = parts.firstIndex { $0.hasSuffix("configuration = ") || $0.hasSuffix("configuration = r") }
+            guard let before else { return nil }
+            let listener = "listeners: [{ address: 127.0.0.1:8080, upstream: \(file.dropLast(3)) }]"
+            return Page("\(folder)/\(file)", text: "```yaml\n\(listener)\n\(parts[before + 1])\n```")
+        }
+    }
+
     private static let repository = "/" + #filePath.split(separator: "/").dropLast(4).joined(separator: "/")
 
     /// The examples of configurations, each with the number of its first line.
