@@ -18,15 +18,16 @@ RECIPES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs/c
 
 
 def recipe(kind, name):
-    """The configuration in the documents for a kind of application, under another name and without its listener."""
+    """The challenge in the documents for a kind of application, under another name, with its upstream. Listeners and credentials
+    are the farm's."""
     with open(RECIPES) as file:
         blocks = re.findall(r"```yaml\n(.*?)```", file.read(), re.DOTALL)
     block = next(block for block in blocks if f"\n  - name: {kind}\n" in block)
-    return re.sub(rf"\b{kind}\b", name, block[block.index("upstreams:"):])
+    challenge = re.sub(rf"\b{kind}\b", name, block[block.index("challenges:"):])
+    return f"upstreams:\n  {name}:\n    url: https://{name}.example.com/\n\n{challenge}"
 
 
 class SignOnApplication(ApacheApplication):
-    login = "single sign-on"
     page = ("/app/", "Welcome, ann")
     open_page = ("/open/", "For everybody")
     # The recipe of the documents, by the name of its challenge.
@@ -124,6 +125,7 @@ Require all granted
 class OpenIDConnectApplication(SignOnApplication):
     """Behind mod_auth_openidc, a client that the provider knows as `app` with the secret `secret-of-app`."""
 
+    login = "single sign-on, OpenID Connect"
     kind = "openidc"
     module = "auth_openidc"
     debian = ["libapache2-mod-auth-openidc", *ApacheApplication.debian]
@@ -164,6 +166,7 @@ Require valid-user
 class MellonApplication(SignOnApplication):
     """Behind mod_auth_mellon, a SAML service provider."""
 
+    login = "single sign-on, SAML"
     kind = "mellon"
     module = "auth_mellon"
     debian = ["libapache2-mod-auth-mellon", *ApacheApplication.debian]
@@ -224,6 +227,7 @@ Require valid-user
 class CASApplication(SignOnApplication):
     """Behind mod_auth_cas."""
 
+    login = "single sign-on, CAS"
     kind = "cas"
     module = "auth_cas"
     debian = ["libapache2-mod-auth-cas", *ApacheApplication.debian]
