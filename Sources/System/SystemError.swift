@@ -11,10 +11,11 @@ package struct SystemError: Error, Sendable, Equatable, CustomStringConvertible 
     /// An error of that number.
     package init(code: Int32) { self.code = code }
 
-    /// The error that the last failed call of this thread has left in `errno`.
+    /// Error that the last failed call of this thread left in `errno`.
     package static var last: SystemError { SystemError(code: errno) }
 
-    /// True if the cause may pass by itself, so that the same call may succeed later: a shortage, an interruption, a disk that fails.
+    /// True if the cause may pass by itself, so that the same call may succeed later: a shortage, an interruption, a
+    /// failing disk.
     package var mayPass: Bool {
         switch code {
         case EAGAIN, EINTR, EIO, EMFILE, ENFILE, ENOBUFS, ENOLCK, ENOMEM, ENOSPC: true
@@ -25,10 +26,10 @@ package struct SystemError: Error, Sendable, Equatable, CustomStringConvertible 
     /// The C library's words for the error.
     package var description: String { Self.message(code) }
 
-    /// The C library's words for an error number, and the number.
+    /// Message of the C library for an error number, with the number.
     package static func numberedMessage(_ code: Int32) -> String { "\(message(code)) (errno \(code))" }
 
-    /// The C library's words for an error number. (glibc's `strerror` is safe among threads since 2.32.)
+    /// Returns the C library's message for an error number. (glibc's `strerror` is thread-safe since 2.32.)
     package static func message(_ code: Int32) -> String {
         guard let text = unsafe strerror(code) else { return "error \(code)" }
         return unsafe String(cString: text)

@@ -23,14 +23,14 @@ package struct Descriptor: ~Copyable {
         number = try systemCall { unsafe open(path, flags | O_CLOEXEC | O_NOCTTY, mode) }
     }
 
-    /// What the system says of the open file.
+    /// Returns the status of the open file (fstat(2)).
     package func status() throws(SystemError) -> stat {
         var status = stat()
         _ = try systemCall { unsafe fstat(number, &status) }
         return status
     }
 
-    /// Reads until the end of the file, or one byte more than `limit`, which tells that there is too much.
+    /// Reads to the end of the file, or one byte more than `limit` if the file is longer.
     package func readAll(limit: Int, expecting: Int = 0) throws(SystemError) -> [UInt8] {
         var bytes = [UInt8](repeating: 0, count: min(max(expecting, 512), limit) + 1)
         var filled = 0
@@ -67,16 +67,16 @@ package struct Descriptor: ~Copyable {
     }
 }
 
-/// Bytes in and out of descriptors that somebody else closes. Interrupted calls are repeated.
+/// Reads from and writes to descriptors that have another owner. Interrupted calls are repeated.
 package enum DescriptorIO {
-    /// Writes the beginning of `bytes`; returns how many were taken.
+    /// Writes the beginning of `bytes`; returns the number of bytes written.
     package static func write(_ bytes: Span<UInt8>, to descriptor: Int32) throws(SystemError) -> Int {
         try systemCall {
             unsafe bytes.withUnsafeBytes { unsafe Glibc.write(descriptor, $0.baseAddress, $0.count) }
         }
     }
 
-    /// Writes all of `bytes` to a descriptor that blocks.
+    /// Writes all of `bytes` to a blocking descriptor.
     package static func writeAll(_ bytes: Span<UInt8>, to descriptor: Int32) throws(SystemError) {
         var written = 0
         while written < bytes.count {
@@ -86,19 +86,20 @@ package enum DescriptorIO {
         }
     }
 
-    /// Reads what is there, at most `limit` bytes; none at the end of the file.
+    /// Reads the available bytes, at most `limit`. Empty at the end of the file.
     package static func read(from descriptor: Int32, atMost limit: Int) throws(SystemError) -> [UInt8] {
         unsafe try filled(limit) { unsafe Glibc.read(descriptor, $0, $1) }
     }
 
-    /// Reads `limit` bytes at most from `offset` on; none at the end of the file.
+    /// Reads at most `limit` bytes from `offset` on. Empty at the end of the file.
     package static func read(
         from descriptor: Int32, at offset: Int, atMost limit: Int
     ) throws(SystemError) -> [UInt8] {
         unsafe try filled(limit) { unsafe pread(descriptor, $0, $1, off_t(offset)) }
     }
 
-    /// Sends all of `bytes` on a socket that blocks, without SIGPIPE if nobody reads; returns whether they were taken.
+    /// Sends all of `bytes` on a blocking socket, without SIGPIPE if the peer has closed; returns true if they were
+    /// accepted.
     package static func sendAll(_ bytes: Span<UInt8>, on socket: Int32) -> Bool {
         var sent = 0
         while sent < bytes.count {
@@ -124,7 +125,7 @@ package enum DescriptorIO {
         return bytes
     }
 
-    /// Waits until a descriptor takes bytes or has failed, for at most `limit`, or as long as that takes if `nil`.
+    /// Waits until a descriptor accepts bytes or has failed, for at most `limit`; without a limit if nil.
     ///
     /// Returns false if the time is over.
     package static func waitUntilWritable(_ descriptor: Int32, within limit: Duration?) throws(SystemError) -> Bool {
@@ -140,8 +141,8 @@ package enum DescriptorIO {
         return try systemCall { unsafe poll(&wanted, 1, limit.pollTimeout) } > 0
     }
 
-    /// Waits until one of several descriptors has bytes, has ended or has failed, for at most `limit`, or as long as that takes if
-    /// `nil`; returns which have. A negative one is passed over.
+    /// Waits until one of several descriptors has bytes, has ended or has failed; returns which have. Waits for at most
+    /// `limit`, without a limit if nil. A negative descriptor is skipped.
     package static func waitUntilReadable(
         anyOf descriptors: [Int32], within limit: Duration?
     ) throws(SystemError) -> [Bool] {

@@ -5,7 +5,8 @@ internal import Glibc
 
 /// The entries of a directory.
 package enum DirectoryListing {
-    /// The names in `directory` besides `.` and `..`, in order; `nil` if it cannot be read, and then `errno` says why.
+    /// Returns the sorted names in `directory` besides `.` and `..`; nil, with `errno` set, if the directory cannot be
+    /// read.
     package static func names(in directory: String, atMost limit: Int = .max) -> [String]? {
         guard let stream = unsafe opendir(directory) else { return nil }
         defer { unsafe closedir(stream) }
@@ -20,16 +21,16 @@ package enum DirectoryListing {
     }
 }
 
-/// A directory that lasts as long as a command or a test.
+/// Directory with the lifetime of a command or a test.
 package enum TemporaryDirectory {
-    /// Makes one in /tmp, whose name begins with `prefix` and that only this user may enter; returns its path.
+    /// Makes a directory in /tmp with a name that begins with `prefix`; only this user may enter it. Returns the path.
     package static func make(prefix: String) throws(SystemError) -> String {
         var template = Array("/tmp/\(prefix)-XXXXXX".utf8CString)
         guard unsafe mkdtemp(&template) != nil else { throw .last }
         return String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 
-    /// Removes the directory with all that it holds; links in it are removed and not followed.
+    /// Removes the directory with its content. Links in it are removed, not followed.
     package static func remove(_ path: String) {
         for name in DirectoryListing.names(in: path) ?? [] {
             let child = "\(path)/\(name)"

@@ -3,16 +3,16 @@
 
 package import Glibc
 
-/// Calls about files by their paths, with errors in place of `errno`.
+/// Calls about files by path, with errors in place of `errno`.
 package enum FileSystem {
-    /// The status of the file at `path`, of a link's target if it is one.
+    /// Returns the status of the file at `path`, or of the target if it is a link.
     package static func status(of path: String) throws(SystemError) -> stat {
         var status = stat()
         try systemCall { unsafe stat(path, &status) }
         return status
     }
 
-    /// The status of the file at `path`, of the link itself if it is one.
+    /// Returns the status of the file at `path`, or of the link itself if it is one.
     package static func linkStatus(of path: String) throws(SystemError) -> stat {
         var status = stat()
         try systemCall { unsafe lstat(path, &status) }
@@ -26,27 +26,28 @@ package enum FileSystem {
         return status
     }
 
-    /// Throws unless this process may do with the file what `mode` says: `R_OK`, `W_OK`, `X_OK`, or `F_OK` for its existence.
+    /// Throws unless this process has the access `mode` to the file: `R_OK`, `W_OK`, `X_OK`, or `F_OK` for its
+    /// existence.
     package static func checkAccess(_ path: String, _ mode: Int32) throws(SystemError) {
         try systemCall { unsafe access(path, mode) }
     }
 
-    /// Returns whether this process may do with the file what `mode` says.
+    /// Returns the path with all symbolic links followed; nil if this fails.
     package static func resolved(_ path: String) -> String? {
         guard let found = unsafe realpath(path, nil) else { return nil }
         defer { unsafe free(found) }
         return unsafe String(cString: found)
     }
 
-    /// True if this process may use a file so (access(2)).
+    /// Returns true if this process may use a file in this mode (access(2)).
     package static func allows(_ path: String, _ mode: Int32) -> Bool { unsafe access(path, mode) == 0 }
 
-    /// Opens `path`, closed on exec; the caller closes it.
+    /// Opens `path`, closed on exec; the caller closes the descriptor.
     package static func open(_ path: String, _ flags: Int32, mode: mode_t = 0) throws(SystemError) -> Int32 {
         try Descriptor(opening: path, flags, mode: mode).release()
     }
 
-    /// The bytes of a file, at most `limit`; those of a file in /proc have no length before.
+    /// Returns the bytes of a file, at most `limit`. Files in /proc do not report their length.
     package static func contents(of path: String, limit: Int, flags: Int32 = 0) throws(SystemError) -> [UInt8] {
         let file = try Descriptor(opening: path, O_RDONLY | flags)
         var bytes: [UInt8] = []
@@ -58,7 +59,7 @@ package enum FileSystem {
         return bytes
     }
 
-    /// Writes a new file with `mode` in the place of whatever has the name; a link is refused.
+    /// Writes a new file with `mode`, replacing any file of that name; a link is refused.
     package static func write(_ bytes: [UInt8], to path: String, mode: mode_t) throws(SystemError) {
         let file = try Descriptor(opening: path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, mode: mode)
         try file.writeAll(bytes)
@@ -67,7 +68,7 @@ package enum FileSystem {
     /// Removes a name.
     package static func remove(_ path: String) throws(SystemError) { try systemCall { unsafe unlink(path) } }
 
-    /// Gives a file another name, in the place of whatever has it.
+    /// Renames a file, replacing any file of the new name.
     package static func rename(_ path: String, to other: String) throws(SystemError) {
         try systemCall { unsafe Glibc.rename(path, other) }
     }
@@ -95,7 +96,7 @@ package enum FileSystem {
         return String(decoding: bytes.prefix(count).map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 
-    /// The path with all symbolic links followed; `nil` if that cannot be told.
+    /// Returns the path with all symbolic links followed; nil if this fails.
     package static func realPath(of path: String) -> String? {
         guard let real = unsafe realpath(path, nil) else { return nil }
         defer { unsafe free(real) }

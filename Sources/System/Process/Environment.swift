@@ -5,7 +5,7 @@ internal import Glibc
 
 /// The environment of this process.
 package enum Environment {
-    /// All variables, as they are now.
+    /// Present values of all variables.
     package static var all: [String: String] {
         var result: [String: String] = [:]
         var entry = unsafe environ
@@ -19,7 +19,7 @@ package enum Environment {
         return result
     }
 
-    /// The variable of that name, as it is now; `nil` if there is none.
+    /// Returns the present value of that variable; nil if it is not set.
     package static func value(of name: String) -> String? {
         guard let value = unsafe getenv(name) else { return nil }
         return unsafe String(cString: value)
@@ -31,9 +31,11 @@ package enum Environment {
 
 /// The users of this machine.
 package enum Users {
-    /// The uid of the user of that name; `nil` if there is none. Blocks, and is for one thread at a time.
+    /// Returns the uid of the user with that name, nil if there is no such user. Blocks; call it on one thread at a
+    /// time.
     ///
-    /// Throws if the look-up failed for a cause that may pass; any other error means that there is no such user (getpwnam(3)).
+    /// Throws if the lookup failed for a reason that may pass. Any other error means that there is no such user
+    /// (getpwnam(3)).
     package static func uid(named name: String) throws(SystemError) -> UInt32? {
         errno = 0
         if let entry = unsafe getpwnam(name) { return unsafe entry.pointee.pw_uid }

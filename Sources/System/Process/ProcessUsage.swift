@@ -5,17 +5,16 @@ internal import CLinux
 internal import Glibc
 internal import Synchronization
 
-/// The number of descriptors that this process may have open (RLIMIT_NOFILE, getrlimit(2)).
+/// Limit of descriptors that this process may have open (RLIMIT_NOFILE, getrlimit(2)).
 package enum OpenFileLimit {
-    /// The limit that applies, and the one up to which this process may raise it; `nil` if the kernel does not tell.
+    /// Limit that applies, and the one up to which this process may raise it; nil if the kernel does not report them.
     package static var current: (soft: UInt64, hard: UInt64)? {
         var limit = rlimit()
         guard unsafe getrlimit(resource, &limit) == 0 else { return nil }
         return (UInt64(limit.rlim_cur), UInt64(limit.rlim_max))
     }
 
-    /// Raises the limit as far as an administrator allows. The usual 1024 is for programs that use select(2), which takes no
-    /// more.
+    /// Raises the limit as far as an administrator allows. The usual 1024 is meant for programs that use select(2).
     package static func raise() {
         guard let (soft, hard) = current, soft < hard else { return }
         // The unit forbids it, and sets both limits itself.
@@ -46,7 +45,7 @@ package enum OpenFileLimit {
     private static var resource: __rlimit_resource_t { __rlimit_resource_t(RLIMIT_NOFILE.rawValue) }
 }
 
-/// Resources that this process uses, by the kernel's account.
+/// Resources that this process uses, as the kernel accounts for them.
 package enum ProcessUsage {
     /// Bytes of address space, and of memory.
     package static func memory() -> (virtual: Int, resident: Int) {
@@ -56,16 +55,16 @@ package enum ProcessUsage {
         return ((pages.first ?? 0) &* pageSize, pages.count > 1 ? pages[1] &* pageSize : 0)
     }
 
-    /// Time of the processor, in nanoseconds, in the program and in the kernel for it.
+    /// CPU time in nanoseconds, of the program and of the kernel on its behalf.
     package static func processorNanoseconds() -> UInt64 {
         var usage = rusage()
         unsafe getrusage(RUSAGE_SELF.rawValue, &usage)
         return nanoseconds(usage.ru_utime) &+ nanoseconds(usage.ru_stime)
     }
 
-    /// Number of open descriptors; `nil` if the kernel does not tell.
+    /// Number of open descriptors; nil if the kernel does not report it.
     ///
-    /// The kernel says it as the size of the folder (since 6.2); with an older one they are counted.
+    /// Kernels since 6.2 report the number as the size of the folder; with an older one the entries are counted.
     package static func openDescriptors() -> Int? {
         let folder = "/proc/self/fd"
         guard let status = try? FileSystem.status(of: folder) else { return nil }
@@ -81,16 +80,16 @@ package enum ProcessUsage {
 
 /// The memory of this process.
 package enum ProcessMemory {
-    /// Has the kernel write no image of this process when it crashes, and lets no other process of the same user trace it or read
-    /// its memory (PR_SET_DUMPABLE, prctl(2)). If that fails, the limits decide.
+    /// Disables core dumps, and prevents other processes of the same user from tracing this one or reading its memory
+    /// (PR_SET_DUMPABLE, prctl(2)). If that fails, the limits decide.
     package static func forbidDumps() { _ = clinux_forbid_dumps() }
 
-    /// Has the allocator return the pages that it does not use (malloc_trim(3)).
+    /// Makes the allocator return unused pages to the kernel (malloc_trim(3)).
     package static func returnFreePages() { clinux_return_memory() }
 
-    /// Unmaps the pages of all executable file mappings; what is still needed comes back from the page cache at its
-    /// next use. Executable mappings are never written (no text relocations), so nothing can be lost by it; the
-    /// others may be, and are left alone.
+    /// Unmaps the pages of all executable file mappings; the page cache supplies them again at their next use.
+    /// Executable mappings are never written (no text relocations), so nothing is lost. Others may be written, and are
+    /// left alone.
     package static func dropCodePages() {
         let maps = (try? FileSystem.contents(of: "/proc/self/maps", limit: 4 << 20)) ?? []
         for line in String(decoding: maps, as: UTF8.self).split(separator: "\n") {
@@ -100,8 +99,8 @@ package enum ProcessMemory {
         }
     }
 
-    /// The addresses that a line of /proc/self/maps (`start-end rwxp offset device inode path`, proc(5)) tells of code in a file;
-    /// `nil` if it tells of anything else.
+    /// Returns the address range of a line of /proc/self/maps (`start-end rwxp offset device inode path`, proc(5)); nil
+    /// unless the line maps executable code of a file.
     static func codeRange(_ line: Substring) -> Range<UInt>? {
         let words = line.split(separator: " ", omittingEmptySubsequences: true)
         guard words.count >= 5, words[1] == "r-xp", words[4] != "0" else { return nil }

@@ -4,21 +4,21 @@
 internal import Basics
 internal import Glibc
 
-/// A set of signals that is blocked in every thread and taken one by one by one of them.
+/// Signals that are blocked in every thread and received one after the other by one thread.
 package struct SignalSet: Sendable {
     private let numbers: [Int32]
 
     /// The set of these signals.
     package init(_ numbers: [Int32]) { self.numbers = numbers }
 
-    /// Blocks the signals; to be called before any thread is started, so that all inherit it.
+    /// Blocks the signals. Call this before any thread is started, so that all threads inherit the mask.
     package func block() throws(SystemError) {
         var set = kernelSet
         let code = unsafe pthread_sigmask(SIG_BLOCK, &set, nil)
         if code != 0 { throw SystemError(code: code) }
     }
 
-    /// Waits for the next one for at most `limit`; `nil` if none came, or another one interrupted the wait.
+    /// Waits for the next signal for at most `limit`; nil if none came, or another signal interrupted the wait.
     package func wait(within limit: Duration) -> Int32? {
         var set = kernelSet
         var time = limit.timespec

@@ -4,15 +4,15 @@
 package import CLinux
 internal import Glibc
 
-/// Starts a program by posix_spawn: no code of ours runs between fork and exec, where a process with threads may do
-/// next to nothing.
+/// Starts a program with posix_spawn. No code of this process runs between fork and exec, when a process with threads
+/// may do almost nothing.
 package struct Spawning {
     private let program: String
     private let arguments: [String]
     private let environment: [String: String]
     private let leadsGroup: Bool
 
-    /// A program with its arguments, the first of which is its absolute path, and all of its environment.
+    /// Makes a command from its arguments, the first of which is the absolute path, and its whole environment.
     package init(command: [String], environment: [String: String]) {
         let program = command.first ?? ""
         self.init(
@@ -20,9 +20,9 @@ package struct Spawning {
             leadsGroup: true)
     }
 
-    /// A program at a path, with its arguments, the first of which is its name, and all of its environment.
+    /// Makes a command from a path, its arguments, the first of which is the name, and its whole environment.
     ///
-    /// `leadsGroup` gives it a process group of its own, apart from that of the terminal.
+    /// With `leadsGroup`, the program gets its own process group, apart from that of the terminal.
     package init(program: String, arguments: [String], environment: [String: String], leadsGroup: Bool) {
         self.program = program
         self.arguments = arguments
@@ -30,7 +30,8 @@ package struct Spawning {
         self.leadsGroup = leadsGroup
     }
 
-    /// Starts it on these three descriptors and no others, with no signal blocked or ignored; returns its number.
+    /// Starts the program with these three descriptors and no others, and no signal blocked or ignored. Returns its
+    /// process ID.
     package func spawn(input: Int32, output: Int32, error: Int32) throws(SystemError) -> pid_t {
         guard !program.isEmpty else { throw SystemError(code: ENOENT) }
         var actions = unsafe posix_spawn_file_actions_t()
@@ -44,7 +45,8 @@ package struct Spawning {
             try check(unsafe posix_spawn_file_actions_adddup2(&actions, number, target))
         }
 
-        // Ours are close-on-exec; what this process was started with need not be, and may lie above the limit of open files.
+        // Descriptors of this process are close-on-exec. Those that it inherited may not be, and may be above the limit
+        // of open files.
         try check(unsafe clinux_spawn_close_from(&actions, STDERR_FILENO + 1))
 
         var none = sigset_t()
@@ -66,13 +68,13 @@ package struct Spawning {
         return child
     }
 
-    /// Waits until `child` has ended, and returns its status; `nil` if somebody else has waited for it.
+    /// Waits until `child` has ended, and returns its status; nil if another wait has collected it.
     package static func wait(for child: pid_t) -> Int32? {
         var status: Int32 = 0
         return (try? systemCall { unsafe waitpid(child, &status, 0) }) == child ? status : nil
     }
 
-    /// The status of `child` if it has ended, and `nil` while it runs; throws if somebody else has waited for it.
+    /// Returns the status of `child` if it has ended, nil while it runs; throws if another wait has collected it.
     package static func statusIfEnded(_ child: pid_t) throws(SystemError) -> Int32? {
         var status: Int32 = 0
         return try systemCall { unsafe waitpid(child, &status, WNOHANG) } == child ? status : nil

@@ -13,13 +13,14 @@ package enum SystemClock {
         return Int64(now.tv_sec) &* 1000 &+ Int64(now.tv_nsec) / 1_000_000
     }
 
-    /// Nanoseconds of the clock that never goes back and stands still while the machine sleeps (CLOCK_MONOTONIC).
+    /// Returns nanoseconds of a clock that never goes back and stops while the machine sleeps (CLOCK_MONOTONIC).
     package static func monotonicNanoseconds() -> UInt64 { nanoseconds(read(CLOCK_MONOTONIC)) }
 
-    /// Nanoseconds of the clock that never goes back and counts the time in which the machine sleeps (CLOCK_BOOTTIME).
+    /// Returns nanoseconds of a clock that never goes back and counts the time that the machine sleeps
+    /// (CLOCK_BOOTTIME).
     package static func bootNanoseconds() -> UInt64 { nanoseconds(read(CLOCK_BOOTTIME)) }
 
-    /// The moment of CLOCK_MONOTONIC that is `limit` away, at most a century; now if the limit is negative.
+    /// Returns the time of CLOCK_MONOTONIC after `limit`, at most a century; now if the limit is negative.
     static func deadline(after limit: Duration) -> timespec {
         let now = read(CLOCK_MONOTONIC)
         let delay = min(limit.nanoseconds, 100 * 366 * 86_400 * 1_000_000_000)
@@ -41,7 +42,7 @@ package enum SystemClock {
 }
 
 extension Duration {
-    /// The duration as the kernel takes it; none if it is negative.
+    /// Duration as the kernel expects it; zero if negative.
     package var timespec: timespec {
         let nanoseconds = nanoseconds
         return Glibc.timespec(tv_sec: Int(nanoseconds / 1_000_000_000), tv_nsec: Int(nanoseconds % 1_000_000_000))

@@ -4,15 +4,16 @@
 internal import CLinux
 internal import Glibc
 
-/// The address of a socket as the kernel takes it: a `sockaddr` of some family.
+/// Address of a socket as the kernel expects it: a `sockaddr` of some family.
 package struct SocketAddress: Sendable {
-    /// The most bytes of the path of a Unix socket: `sun_path` has 108, the last of which is its end (unix(7)).
+    /// Maximum length of the path of a Unix socket: `sun_path` has 108 bytes, the last of which terminates it
+    /// (unix(7)).
     package static let longestPath = 107
 
     private var storage = sockaddr_storage()
     private let length: socklen_t
 
-    /// The address of a Unix socket; `nil` if the path is empty or longer than ``longestPath``.
+    /// Makes the address of a Unix socket; nil if the path is empty or longer than ``longestPath``.
     package init?(unixPath path: String) {
         guard (1...Self.longestPath).contains(path.utf8.count) else { return nil }
         var address = sockaddr_un()
@@ -58,17 +59,17 @@ package struct SocketAddress: Sendable {
     /// The family: `AF_UNIX`, `AF_INET`, `AF_INET6`.
     package var family: Int32 { Int32(storage.ss_family) }
 
-    /// The address at our end of a socket; `nil` if the socket cannot be asked any more.
+    /// Returns the address at this end of a socket; nil if the socket is not usable any more.
     package static func local(of socket: Int32) -> SocketAddress? {
         unsafe SocketAddress { unsafe getsockname(socket, $0, $1) }
     }
 
-    /// The address at the other end of a socket; `nil` if it is not connected any more.
+    /// Returns the address at the other end of a socket; nil if the socket is not connected any more.
     package static func peer(of socket: Int32) -> SocketAddress? {
         unsafe SocketAddress { unsafe getpeername(socket, $0, $1) }
     }
 
-    /// Host without brackets and port of an IP address, an IPv4 one in IPv6 as IPv4; `nil` for other families.
+    /// Host without brackets and port of an IP address, an IPv4 one in IPv6 as IPv4; nil for other families.
     package var hostAndPort: (host: String, port: UInt16)? {
         switch family {
         case AF_INET:
@@ -83,7 +84,7 @@ package struct SocketAddress: Sendable {
                 var address = name.sin6_addr
                 return unsafe (Self.text(AF_INET6, &address), UInt16(bigEndian: name.sin6_port))
             }
-            // A socket for both families gets callers over IPv4 like this.
+            // Callers over IPv4 have this form at a socket for both families.
             let isMapped = host.hasPrefix("::ffff:") && host.utf8.contains(UInt8(ascii: "."))
             return (isMapped ? String(host.dropFirst(7)) : host, port)
         default:
@@ -103,9 +104,9 @@ package struct SocketAddress: Sendable {
         if code != 0 { throw SystemError(code: code) }
     }
 
-    /// The addresses of a host by the resolver of this machine, which may block.
+    /// Returns the addresses of a host from this machine's resolver, which may block.
     ///
-    /// - Parameter isPassive: of an empty host, all addresses of this machine, to listen at.
+    /// - Parameter isPassive: True to get, for an empty host, all addresses of this machine to listen at.
     package static func resolve(
         host: String, port: UInt16, isPassive: Bool = false
     ) throws(ResolverError) -> [SocketAddress] {

@@ -4,14 +4,14 @@
 internal import CLinux
 internal import Glibc
 
-/// Questions to the kernel about the TCP sockets of this machine (sock_diag(7)). For one thread.
+/// Queries to the kernel about the TCP sockets of this machine (sock_diag(7)). For one thread.
 ///
-/// The kernel answers within the call that asks, by one look into its table of connections: about 5 µs, no matter how
-/// many there are.
+/// The kernel answers within the call, by one lookup in its table of connections: about 5 µs, regardless of their
+/// number.
 package final class SocketDiagnostics {
     private var descriptor: Int32 = -1
     private var sequence: UInt32 = 0
-    /// Messages read for one answer: more than one only if an answer to an earlier question was left behind.
+    /// Limit of messages read for one answer. More than one only if an answer to an earlier query was left unread.
     private static let mostMessages = 8
 
     /// Opens its socket at the first question.
@@ -21,7 +21,7 @@ package final class SocketDiagnostics {
         if descriptor >= 0 { close(descriptor) }
     }
 
-    /// The answer about the socket with these ends; `nil` if the kernel gives none.
+    /// Returns the answer about the socket with these ends; nil if the kernel gives no answer.
     package func answer(about ends: SocketEnds) -> SocketAnswer? {
         if descriptor < 0 { descriptor = clinux_diag_socket() }
         guard descriptor >= 0 else { return nil }
@@ -35,13 +35,13 @@ package final class SocketDiagnostics {
             if result == 1, answer.sequence == sequence { return SocketAnswer(answer) }
             guard result >= 0 || result == -EINTR else { break }
         }
-        // A failed exchange must not be read as the answer to the next question.
+        // A failed exchange must not be read as the answer to the next query.
         close(descriptor)
         descriptor = -1
         return nil
     }
 
-    /// The ends of a connected TCP socket of ours; `nil` if it is another one or is not connected any more.
+    /// Returns the ends of a connected TCP socket of this process; nil for other sockets and after a disconnect.
     package static func ends(of connection: Int32) -> SocketEnds? {
         var local = clinux_endpoint()
         var remote = clinux_endpoint()
@@ -49,7 +49,8 @@ package final class SocketDiagnostics {
         return SocketEnds(local: SocketEnd(local), remote: SocketEnd(remote))
     }
 
-    /// The state of a TCP socket of ours; `nil` if it is one that matters to nobody, or the socket is no TCP socket.
+    /// Returns the state of a TCP socket of this process; nil for other sockets and for states that are not in
+    /// `SocketState`.
     package static func state(of connection: Int32) -> SocketState? {
         SocketState(rawValue: clinux_tcp_state(connection))
     }
@@ -70,8 +71,8 @@ extension SocketAnswer {
     }
 }
 
-/// One end of a TCP connection: its address as IPv6 writes it (an IPv4 one as ::ffff:a.b.c.d) in two halves, and its
-/// port. The same end is equal, whichever family a socket gave it in.
+/// One end of a TCP connection: address and port. The address is in two halves as IPv6 writes it (an IPv4 one as
+/// ::ffff:a.b.c.d), so equal ends compare equal, whichever family a socket gave them in.
 package struct SocketEnd: Equatable {
     /// First half of the address.
     package var high: UInt64
@@ -91,7 +92,7 @@ package struct SocketEnds: Equatable {
     /// The end of the socket at the other side.
     package var remote: SocketEnd
 
-    /// True if both are on one machine, as far as their addresses tell.
+    /// True if both ends are on one machine, as far as their addresses show.
     package var areOnOneMachine: Bool {
         local.isLoopback || remote.isLoopback || (local.high, local.low) == (remote.high, remote.low)
     }
@@ -100,7 +101,7 @@ package struct SocketEnds: Equatable {
     package var reversed: SocketEnds { SocketEnds(local: remote, remote: local) }
 }
 
-/// States of TCP (RFC 9293 §3.3.2) by the kernel's numbers, those that matter here.
+/// States of TCP (RFC 9293 §3.3.2) with the kernel's numbers; only those in use.
 package enum SocketState: Int32 {
     case established = 1
     case finWait1 = 4
@@ -117,16 +118,16 @@ package struct SocketAnswer {
     package var state: UInt32
     /// User of the socket.
     package var uid: UInt32
-    /// The number of the socket's file; 0 when no process holds it any more.
+    /// Inode of the socket's file; 0 if no process holds the socket any more.
     package var inode: UInt32
     /// Both ends.
     package var ends: SocketEnds
 
-    /// The uid of whoever holds the socket with these ends; `nil` where the answer is about another socket, or nobody
-    /// holds it.
+    /// Returns the uid of the process that holds the socket with these ends. Nil if the answer is about another socket,
+    /// or no process holds it.
     ///
-    /// The kernel has no uid for a connection without a socket, as one in TIME_WAIT, and then says 0, which is root's. It
-    /// also answers with a *listening* socket at the address that was asked for, where there is no connection.
+    /// For a connection without a socket, such as one in TIME_WAIT, the kernel has no uid and reports 0, which is
+    /// root's. If there is no connection, the kernel answers with a *listening* socket at the requested address.
     package func holder(of ends: SocketEnds) -> UInt32? {
         guard isHeld(between: ends), uid != .max, let state = SocketState(rawValue: Int32(clamping: state)),
             [.established, .finWait1, .finWait2].contains(state)
@@ -134,7 +135,7 @@ package struct SocketAnswer {
         return uid
     }
 
-    /// Returns whether the answer is about a socket with these ends that was closed: the kernel finishes the connection, for nobody.
+    /// Returns true if a socket with these ends was closed and the kernel is finishing the connection on its own.
     package func isOrphan(between ends: SocketEnds) -> Bool {
         guard inode == 0, self.ends == ends, let state = SocketState(rawValue: Int32(clamping: state)) else {
             return false
@@ -142,6 +143,6 @@ package struct SocketAnswer {
         return [.finWait1, .finWait2, .timeWait].contains(state)
     }
 
-    /// Returns whether the answer is about a socket with these ends that some process holds.
+    /// Returns true if some process holds a socket with these ends.
     package func isHeld(between ends: SocketEnds) -> Bool { inode != 0 && self.ends == ends }
 }

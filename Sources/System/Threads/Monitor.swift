@@ -3,8 +3,8 @@
 
 internal import Glibc
 
-/// A value under a lock whose changes threads can wait for, with a deadline. Everything that blocks a thread until another one
-/// acts is made of this; nothing polls.
+/// Locked value whose changes threads can wait for, with a deadline. All code that blocks a thread until another one
+/// acts uses it; nothing polls.
 @safe
 package final class Monitor<State: Sendable>: @unchecked Sendable {
     // Safe to share: the lock guards the state; neither it nor the condition variable moves.
@@ -33,7 +33,7 @@ package final class Monitor<State: Sendable>: @unchecked Sendable {
         unsafe lock.deallocate()
     }
 
-    /// Changes the value and has all waiting threads look at it.
+    /// Changes the value and wakes all waiting threads to check it.
     package func update<Result>(_ body: (inout State) -> Result) -> Result {
         unsafe pthread_mutex_lock(lock)
         defer {
@@ -43,7 +43,7 @@ package final class Monitor<State: Sendable>: @unchecked Sendable {
         return body(&state)
     }
 
-    /// Waits until `take`, which may change the value, returns something, and returns that.
+    /// Waits until `take`, which may change the value, returns a result, and returns that result.
     package func wait<Result>(for take: (inout State) -> Result?) -> Result {
         unsafe pthread_mutex_lock(lock)
         defer { unsafe pthread_mutex_unlock(lock) }
@@ -53,7 +53,7 @@ package final class Monitor<State: Sendable>: @unchecked Sendable {
         }
     }
 
-    /// Waits until `take` returns something; `nil` if that takes longer than `limit`.
+    /// Waits until `take` returns a result; nil if that takes longer than `limit`.
     package func wait<Result>(within limit: Duration, for take: (inout State) -> Result?) -> Result? {
         var end = SystemClock.deadline(after: limit)
         unsafe pthread_mutex_lock(lock)
@@ -65,14 +65,14 @@ package final class Monitor<State: Sendable>: @unchecked Sendable {
     }
 }
 
-/// A counting semaphore: each signal lets one wait pass, the present one or the next.
+/// Counting semaphore: each signal lets one present or future wait pass.
 package final class ThreadSemaphore: Sendable {
     private let signals = Monitor(0)
 
     /// A semaphore without a signal.
     package init() {}
 
-    /// Lets one waiting thread go on, or the next one that comes.
+    /// Lets one waiting thread continue, or the next one to wait.
     package func signal() { signals.update { $0 += 1 } }
 
     /// Waits for a signal.
@@ -88,27 +88,27 @@ package final class ThreadSemaphore: Sendable {
     }
 }
 
-/// A count of events that threads wait for: a wait is over, for all and for ever, when the last one has happened.
+/// Count of events to wait for: all waits end for good when the last event has happened.
 package final class CountDownLatch: Sendable {
     private let left: Monitor<Int>
 
-    /// A latch of `count` events; of none, it is open from the beginning.
+    /// Makes a latch of `count` events; with 0, the latch is open from the beginning.
     package init(_ count: Int = 1) { left = Monitor(count) }
 
     /// Counts one event.
     package func countDown() { left.update { $0 -= 1 } }
 
-    /// Waits until all events have happened, for at most `limit`; returns whether they have.
+    /// Waits until all events have happened, for at most `limit`; returns true if they have.
     package func wait(within limit: Duration) -> Bool {
         left.wait(within: limit) { $0 <= 0 ? () : nil } != nil
     }
 }
 
-/// A value that one thread sets once and others wait for, blocking. Tasks wait for a `OneShot` instead.
+/// Value that one thread sets once and for which others block. Tasks wait for a `OneShot` instead.
 package final class Promise<Value: Sendable>: Sendable {
     private let value = Monitor<Value?>(nil)
 
-    /// A promise that is not kept yet.
+    /// Makes a promise without a value.
     package init() {}
 
     /// Sets the value; does nothing if there is one.
@@ -117,6 +117,6 @@ package final class Promise<Value: Sendable>: Sendable {
     /// Waits for the value.
     package func wait() -> Value { value.wait { $0 } }
 
-    /// Waits for the value for at most `limit`; `nil` if it is not there by then.
+    /// Waits for the value for at most `limit`; nil if the value is not set by then.
     package func wait(within limit: Duration) -> Value? { value.wait(within: limit) { $0 } }
 }

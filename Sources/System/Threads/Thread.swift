@@ -4,10 +4,11 @@
 internal import CLinux
 internal import Glibc
 
-/// A start of a thread that runs `body` and ends; throws if there can be no more threads, and then `body` never runs.
+/// Function that starts a thread which runs `body` and ends. Throws, without running `body`, if no thread can be
+/// started.
 package typealias ThreadStart = @Sendable (_ body: @escaping @Sendable () -> Void) throws(ThreadError) -> Void
 
-/// Failure to start a thread: the machine or the unit allows no more.
+/// Failure to start a thread: the limit of the machine or the unit is reached.
 package struct ThreadError: Error, Sendable, Equatable, CustomStringConvertible {
     /// The error number of `pthread_create`.
     package var code: Int32
@@ -21,21 +22,22 @@ package struct ThreadError: Error, Sendable, Equatable, CustomStringConvertible 
     }
 }
 
-/// A thread of the system. Somebody must call `join` or `detach`, once.
+/// Thread of the system. Exactly one of `join` and `detach` must be called, once.
 package struct Thread: Sendable {
     private let handle: pthread_t
 
-    /// Starts a thread for `body`; of `name` the kernel keeps 15 bytes. Throws if there can be no more threads.
+    /// Starts a thread for `body`; the kernel keeps 15 bytes of `name`. Throws if no thread can be started.
     ///
-    /// `body` is not run then, neither here, where it might block an event loop, nor later.
+    /// On an error `body` never runs, neither here, where it might block an event loop, nor later.
     ///
-    /// All signals are blocked on the thread: they are the main thread's, and a write to a pipe or connection that nobody reads any
-    /// more is an error there, not the end of the process. A child process started from it inherits the mask unless told otherwise.
+    /// All signals are blocked on the thread, because the main thread handles them; a write to a closed pipe or
+    /// connection is an error there and does not end the process. A child process started from the thread inherits the
+    /// mask unless it is reset.
     package init(named name: String? = nil, _ body: @escaping @Sendable () -> Void) throws(ThreadError) {
         try self.init(named: name, stackSize: nil, body)
     }
 
-    /// The same, with a stack of `stackSize` bytes: one that cannot be had shows what a machine without memory does.
+    /// Starts a thread with a stack of `stackSize` bytes; a size that is too large simulates a machine without memory.
     init(named name: String?, stackSize: Int?, _ body: @escaping @Sendable () -> Void) throws(ThreadError) {
         var attributes = pthread_attr_t()
         unsafe pthread_attr_init(&attributes)
@@ -62,21 +64,21 @@ package struct Thread: Sendable {
         handle = thread
     }
 
-    /// Waits until the thread has ended. To be called once, on another thread.
+    /// Waits until the thread has ended. Call this once, on another thread.
     package func join() { _ = pthread_join(handle, nil) }
 
-    /// Lets the thread go: nobody will wait for its end.
+    /// Detaches the thread: its end is not waited for.
     package func detach() { _ = pthread_detach(handle) }
 }
 
-/// Starts a thread for `body`, which nobody waits for. Throws if there can be no more threads: `body` is not run then.
+/// Starts a detached thread for `body`. Throws, without running `body`, if no thread can be started.
 package func startThread(_ body: @escaping @Sendable () -> Void) throws(ThreadError) {
     try Thread(body).detach()
 }
 
-/// Runs `body`, which may block, on a thread of its own, and returns its result to the caller's executor.
+/// Runs `body`, which may block, on its own thread, and returns its result to the caller's executor.
 ///
-/// Neither an event loop nor one of the few threads of the global pool must wait for a disk or a helper.
+/// Neither an event loop nor one of the few threads of the global pool may wait for a disk or a helper.
 package func onOwnThread<Value: Sendable>(
     _ start: ThreadStart = startThread, _ body: @escaping @Sendable () -> Value
 ) async throws(ThreadError) -> Value {
@@ -101,7 +103,7 @@ private final class Job: Sendable {
     }
 
     func start() {
-        // A name is a help to the reader of `top -H`; without it the thread works as well.
+        // The name only helps a reader of `top -H`; the thread works without it.
         if let name { _ = unsafe name.withCString { unsafe clinux_set_thread_name($0) } }
         run()
     }
