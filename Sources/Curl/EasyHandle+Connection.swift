@@ -6,8 +6,8 @@ internal import CCurl
 /// Connections that libcurl only establishes (names, proxies, TLS, pins).
 ///
 /// The handle's transfer succeeds as soon as the connection exists, and the handle stays in the multi handle until
-/// `MultiHandle.remove`, which closes the connection. libcurl no longer watches the descriptor: that is the task of
-/// whoever uses the connection.
+/// `MultiHandle.remove`, which closes the connection. libcurl no longer watches the descriptor; the user of the
+/// connection must.
 extension EasyHandle {
     /// Makes later transfers end with a new connection and without a request.
     package func connectOnly() throws(CurlError) {

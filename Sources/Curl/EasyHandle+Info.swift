@@ -101,7 +101,7 @@ extension EasyHandle {
         }
     }
 
-    /// Maximum length of a chain; nobody uses a longer one.
+    /// Maximum length of a chain; longer ones are not in use.
     private static let mostCertificates = 16
 }
 

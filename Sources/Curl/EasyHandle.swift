@@ -7,9 +7,9 @@ internal import Glibc
 
 /// Reusable handle for one transfer at a time, with options that persist between transfers.
 ///
-/// A handle serves thousands of transfers, each of which sets only what differs, and belongs to one thread. Nothing of
-/// the environment or of libcurl's conveniences applies: no proxy and no `.netrc` from the environment, no redirects,
-/// no cookies, only `http` and `https`, no HTTP/0.9, and the path is sent unchanged.
+/// A handle serves thousands of transfers, each of which sets only what differs, and belongs to one thread. Defaults of
+/// the environment and of libcurl are off: no proxy and no `.netrc` from the environment, no redirects, no cookies,
+/// only `http` and `https`, no HTTP/0.9, and the path is sent unchanged.
 @safe
 package final class EasyHandle {
     private(set) var easy: OpaquePointer
@@ -227,7 +227,7 @@ private func milliseconds(_ value: Duration) -> Int {
 enum CurlLibrary {
     /// Result of `curl_global_init`.
     ///
-    /// Swift runs the initializer exactly once, on the first thread that comes; a libcurl that was not built
+    /// Swift runs the initializer exactly once, on the first thread that calls; a libcurl that was not built
     /// thread-safe needs this.
     static let status = CurlError(code: curl_global_init(Int(CURL_GLOBAL_DEFAULT)))
 }

@@ -54,7 +54,7 @@ package final class MultiHandle {
         withExtendedLifetime(registry) {}
     }
 
-    /// Closes all connections; what is left is to apply the effects. Nothing else may be called afterwards.
+    /// Closes all connections. The effects must still be applied; nothing else may be called afterwards.
     package func close() {
         guard !isClosed else { return }
         isClosed = true
@@ -87,7 +87,7 @@ package final class MultiHandle {
         }
     }
 
-    /// Cancels a transfer or removes one that has ended; notifies the delegate of nothing more.
+    /// Cancels a transfer or removes one that has ended; the delegate is not called any more.
     ///
     /// Its connection is closed unless it is idle. Does nothing if the handle is not a member.
     package func remove(_ handle: EasyHandle) {

@@ -15,7 +15,7 @@ package enum SocketEffect: Sendable, Equatable {
     /// Watch a descriptor.
     ///
     /// `isTransfer` distinguishes connections, which libcurl unregisters and registers again with every transfer, from
-    /// the resolver's descriptors, which disappear for good and whose closing is not reported.
+    /// the resolver's descriptors, which are unregistered once and whose closing is not reported.
     case watch(Int32, SocketInterest, isTransfer: Bool)
 }
 
@@ -33,7 +33,7 @@ package enum SocketInterest: Sendable {
 
 /// Change of libcurl's single timer.
 package enum TimerEffect: Sendable, Equatable {
-    /// Call `timeout` after so many milliseconds; 0 means soon, but not from within a callback.
+    /// Call `timeout` after this delay; 0 means soon, but not from within a callback.
     case after(milliseconds: Int)
     /// No timer is needed.
     case cancelled
