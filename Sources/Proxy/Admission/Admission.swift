@@ -133,8 +133,8 @@ enum Admission {
         return nil
     }
 
-    /// Returns true if the method makes servers repeat a request's own fields, or open a tunnel. Methods are case-sensitive (RFC
-    /// 9110 §9.1), but not to all servers. TRACK and DEBUG are those of IIS.
+    /// Returns true if the method makes servers repeat a request's own fields, or open a tunnel. Methods are
+    /// case-sensitive (RFC 9110 §9.1), but some servers ignore case. TRACK and DEBUG are methods of IIS.
     private static func isMethodRefused(_ head: RequestHead, in bytes: Span<UInt8>) -> Bool {
         switch head.method {
         case .connect, .trace: true
@@ -168,7 +168,7 @@ extension LocalReply {
     }
 }
 
-/// The facts from a request's fields, collected in one pass.
+/// Facts from a request's fields, collected in one pass.
 private struct AdmissionFields {
     /// The fields that a browser sends about the page.
     var metadata = FetchMetadata()

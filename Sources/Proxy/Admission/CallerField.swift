@@ -24,13 +24,14 @@ package struct CallerField: Sendable {
         isBearer ? "Bearer" : "Countersign field=\"\(String(decoding: name, as: UTF8.self))\""
     }
 
-    /// Returns true if `line` is the field, or one that a CGI program takes for it (RFC 3875 §4.1.18).
+    /// Returns true if `line` is the field, or has a name that a CGI program cannot distinguish from it (RFC 3875
+    /// §4.1.18).
     func matches(_ line: FieldLine, in bytes: Span<UInt8>) -> Bool {
         guard line.kind == kind || line.kind == .other, line.name.end <= bytes.count else { return false }
         return FieldName.areEqualToCGI(name.span, bytes.extracting(line.name.bounds))
     }
 
-    /// Returns the range of the token; `nil` if the request has none, or several fields for one.
+    /// Returns the range of the token; `nil` if the field is missing or repeated.
     func token(of head: RequestHead, in bytes: Span<UInt8>) -> ByteRange? {
         var found: ByteRange?
         for index in head.fields.indices where matches(head.fields[index], in: bytes) {
@@ -51,7 +52,7 @@ package struct CallerField: Sendable {
     /// The length of `Bearer`.
     private static let scheme = 6
 
-    /// Returns true if the name is the configured one, and not one that only CGI programs take for it.
+    /// Returns true if the name is the configured one, not merely one that CGI programs cannot distinguish from it.
     private func isSpelled(in bytes: Span<UInt8>, _ range: ByteRange) -> Bool {
         for (offset, index) in range.bounds.enumerated() where bytes[index].lowercased != name[offset].lowercased {
             return false

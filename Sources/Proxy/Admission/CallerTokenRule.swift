@@ -4,7 +4,7 @@
 internal import ChallengeClient
 internal import HTTPWire
 
-/// The tokens of which each request to a listener needs one.
+/// Tokens of a listener: each request must carry one of them.
 package struct CallerTokenRule: Sendable {
     /// The field with the token.
     let field: CallerField
@@ -21,7 +21,7 @@ package struct CallerTokenRule: Sendable {
     }
 }
 
-/// The tokens of a listener as its worker read them last.
+/// Tokens of a listener as its worker read them last.
 struct CallerTokenSnapshot {
     private var table: CallerTokenTable?
 

@@ -37,14 +37,14 @@ package final class CallerTokens: Sendable {
     /// Names of the credentials whose tokens are known.
     package var known: Set<String> { tokens.withLock { Set($0.keys) } }
 
-    /// Names of the credentials whose token another one has, too. Nobody can tell these callers apart.
+    /// Names of the credentials whose token is not unique. These callers cannot be told apart.
     package var ambiguous: Set<String> { Self.ambiguous(in: tokens.withLock { $0 }) }
 
     private static func ambiguous(in tokens: [String: Secret]) -> Set<String> {
         Set(tokens.filter { one in tokens.count { $0.value == one.value } > 1 }.keys)
     }
 
-    /// Returns the reason why nothing can be a token with this value; `nil` if there is none.
+    /// Returns the reason why this value cannot be a token; `nil` if it can.
     package static func fault(of token: Secret) -> String? {
         guard lengths.contains(token.count) else {
             return
@@ -94,7 +94,7 @@ struct CallerTokenTable {
         self.version = version
     }
 
-    /// Returns the caller with the token `presented`; `nil` if nobody has it.
+    /// Returns the caller with the token `presented`; `nil` if the token is unknown.
     ///
     /// Compares with all tokens to the end. The time depends on the number of tokens and on what the caller sent, not on the
     /// tokens and their lengths.
@@ -102,7 +102,7 @@ struct CallerTokenTable {
         var found = 0
         for index in entries.indices {
             let difference = entries[index].difference(from: presented)
-            // All bits if there is no difference, else none.
+            // All bits if there is no difference, else 0.
             let mask = 0 &- Int((difference &- 1) >> 31)
             found |= mask & (index + 1)
         }

@@ -7,13 +7,14 @@ internal import HTTPWire
 package enum BrowserRule: Sendable, Equatable {
     /// All requests, from any page.
     case allow
-    /// Those of its own pages, and those that a person navigates to.
+    /// Requests of its own pages, and navigation by a person.
     case refuse
-    /// Those of `refuse`, and those of pages of these origins: `https://app.example`, in lower case, without a default port.
+    /// As `refuse`, and requests of pages of these origins: `https://app.example`, in lower case, without a default
+    /// port.
     case origins(Set<String>)
 }
 
-/// The fields by which a browser names the page that sends a request: Fetch Metadata, and `Origin` (RFC 6454 §7).
+/// Fields with which a browser names the page that sends a request: Fetch Metadata, and `Origin` (RFC 6454 §7).
 ///
 /// `Referer` is not used: a page can suppress it (`Referrer-Policy: no-referrer`), so it stops no attack.
 struct FetchMetadata {
@@ -62,8 +63,8 @@ struct FetchMetadata {
         return isPreflight(head, in: bytes)
     }
 
-    /// Returns true if the page is of the same origin, or there is none: a person typed the address or used a bookmark. A page on
-    /// another port is of another origin, though of the same site.
+    /// Returns true if the page is of the same origin, or if there is no page: a person typed the address or used a
+    /// bookmark. A page on another port is of another origin, though of the same site.
     private func isOwnOrTyped(_ site: ByteRange, in bytes: Span<UInt8>) -> Bool {
         if bytes.matches(site, ignoringCase: "same-origin") { return true }
         guard bytes.matches(site, ignoringCase: "none"), let mode else { return false }

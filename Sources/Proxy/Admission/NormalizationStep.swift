@@ -70,7 +70,7 @@ struct NormalizationStep {
         Array(path.prefix { $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#") })
     }
 
-    /// Decodes percent-encoded bytes once (RFC 3986 §2.1), those that `isMeant`.
+    /// Decodes percent-encoded bytes once (RFC 3986 §2.1), if `isMeant` returns true for them.
     static func decoded(_ path: [UInt8], where isMeant: (UInt8) -> Bool) -> [UInt8] {
         var result: [UInt8] = []
         result.reserveCapacity(path.count)
@@ -90,8 +90,8 @@ struct NormalizationStep {
         return result
     }
 
-    /// Returns true if a path contains what only some servers take for another character: NUL, which ends a string in C; `%uXXXX`
-    /// of IIS; an ASCII character in overlong UTF-8.
+    /// Returns true if a path contains a sequence that only some servers read as another character: NUL, which ends a
+    /// string in C; `%uXXXX` of IIS; an ASCII character in overlong UTF-8.
     static func isObscure(_ path: [UInt8]) -> Bool {
         for (index, byte) in path.enumerated() {
             func follows(_ offset: Int, _ range: ClosedRange<UInt8>) -> Bool {
@@ -144,8 +144,9 @@ enum NormalizedPaths {
         return true
     }
 
-    /// Returns true if `condition` is met by every reading of `path`, including itself. Returns false if there are too many
-    /// readings, or if one contains what servers take for another character: NUL, `%u002f`, or overlong UTF-8 (RFC 3629 §3).
+    /// Returns true if `condition` is met by every reading of `path`, including itself. Returns false if there are too
+    /// many readings, or if one contains a sequence that servers read as another character: NUL, `%u002f`, or overlong
+    /// UTF-8 (RFC 3629 §3).
     static func allSatisfy(_ path: [UInt8], _ condition: ([UInt8]) -> Bool) -> Bool {
         var seen: Set<[UInt8]> = [path]
         var bytesLeft = mostBytes

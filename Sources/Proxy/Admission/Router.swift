@@ -54,7 +54,7 @@ package struct Router: Sendable {
         }
     }
 
-    /// The destination of a request, or the reason for none.
+    /// Destination of a request, or the reason why it has none.
     package enum Decision: Sendable, Equatable {
         /// Another reading of the path matches a route with another upstream or other users.
         case ambiguous
@@ -98,8 +98,9 @@ package struct Router: Sendable {
     /// Decides by the first route that matches host, path and method; its `users` only refuse. `host` is without port, `path`
     /// unchanged and without query, and `user` the caller's uid, if known.
     ///
-    /// The path is matched as it came, because it goes upstream as it came. Servers read `/x/../accounts`, `/%61ccounts` or
-    /// `/ACCOUNTS` differently. If one reading matches a route with another upstream or other users, the path is ambiguous.
+    /// The path is matched as received, because it is forwarded as received. Servers read `/x/../accounts`,
+    /// `/%61ccounts` or `/ACCOUNTS` differently. If one reading matches a route with another upstream or other users,
+    /// the path is ambiguous.
     package func decide(host: String, path: String, method: String, user: UInt32?) -> Decision {
         let host = HostPolicy.canonical(host)
         // An address without a path means the root (RFC 9110 §4.2.3), and goes upstream as such.
@@ -193,8 +194,8 @@ extension Span<UInt8> {
 
 /// The challenges that are configured for a path at an upstream, compared over all readings of the path.
 ///
-/// A location pattern limits where a credential is sent. `/admin/%2e%2e/uploads/x` would send the one of `/admin/*` to the server
-/// of `/uploads`.
+/// A location pattern limits where a credential is sent. `/admin/%2e%2e/uploads/x` would send the credential of
+/// `/admin/*` to the server of `/uploads`.
 package enum ChallengesByPath {
     /// Returns true if all readings of `path` have the same challenges. `path` is the part after the path of the upstream's
     /// `url`, without a query.

@@ -62,7 +62,7 @@ final class CallerStream {
             }
             if failure == EINTR { continue }
             if failure != 0, failure != EAGAIN { return false }
-            // Less than the free space: the socket is empty, and another call would only say so.
+            // Less than the free space: the socket is empty, and another call would only confirm this.
             if failure == EAGAIN || isDrained { break }
         }
         return true
@@ -86,7 +86,7 @@ final class CallerStream {
         return unsafe recv(descriptor, &byte, 1, Int32(MSG_PEEK)) > 0
     }
 
-    /// Sends what the socket takes.
+    /// Sends as much as the socket accepts.
     @inline(__always)
     func send() -> Sending {
         let waiting = output.count
@@ -140,8 +140,8 @@ final class CallerStream {
         return held
     }
 
-    /// Closes the socket and returns the caller's permit. With `resetting`, a caller that waits for the end of the connection
-    /// does not take the body so far for complete.
+    /// Closes the socket and returns the caller's permit. With `resetting`, a caller that waits for the end of the
+    /// connection notices that the body is incomplete.
     func close(resetting: Bool) {
         endWriteLimit()
         worker.loop.forget(descriptor)
@@ -155,9 +155,9 @@ final class CallerStream {
 
 /// A limit on how slowly a caller may take its response.
 ///
-/// While output waits, a number of bytes must go in each period. A timeout between two pieces would not suffice: a caller that
-/// reads a byte now and then would hold a connection, its buffers and an upstream as long as it likes. Made only for callers
-/// whose socket was full.
+/// While output waits, a number of bytes must be sent in each period. A timeout between two pieces would not suffice: a
+/// caller that reads a byte now and then could hold a connection, its buffers and an upstream indefinitely. Made only
+/// for callers whose socket was full.
 final class WriteLimit {
     private let loop: EventLoop
     private let timer: LazyTimer

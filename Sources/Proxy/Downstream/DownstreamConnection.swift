@@ -231,8 +231,7 @@ final class DownstreamConnection: WorkerConnection, ReadinessHandler {
 
     private func refuseHead(_ reply: LocalReply) { currentService().refuse(reply) }
 
-    /// Releases the memory that only requests need. A busy connection keeps it; this is for idle ones, of which there may be
-    /// thousands.
+    /// Releases the memory that only requests need. A busy connection keeps it; there may be thousands of idle ones.
     private func releaseMemory() {
         let held = stream.releaseMemory() + head.capacity
         head.removeAll(keepingCapacity: 0)
@@ -245,7 +244,7 @@ final class DownstreamConnection: WorkerConnection, ReadinessHandler {
 
     // MARK: Writing
 
-    /// Sends what the socket takes.
+    /// Sends as much as the socket accepts.
     func flush() {
         guard !machine.isClosed, switched == nil else { return }
         switch stream.send() {

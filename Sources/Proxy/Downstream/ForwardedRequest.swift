@@ -4,17 +4,17 @@
 internal import ChallengeClient
 internal import HTTPWire
 
-/// The part of a caller's request head that goes upstream (RFC 9110 §7.6).
+/// Part of a caller's request head that is forwarded (RFC 9110 §7.6).
 enum ForwardedRequest {
     /// The terms of forwarding besides the head.
     struct Terms {
         /// The policy of the configuration.
         var policy = ForwardingPolicy()
-        /// True if the caller's own `Authorization` is forwarded, and no session's.
+        /// True if the caller's own `Authorization` is forwarded instead of a session's.
         var keepsCredentials = false
         /// The field with the caller's token for this proxy, which is not forwarded.
         var tokenField: CallerField?
-        /// The caller's socket, by which the kernel knows the address; read only if the upstream is to know.
+        /// Caller's socket, from which the kernel determines the address; read only if the upstream needs it.
         var socket: Int32 = -1
     }
 
@@ -50,7 +50,8 @@ enum ForwardedRequest {
             }
             switch line.kind {
             case .host, .contentLength, .expect:
-                // Replaced: by the upstream's authority (RFC 9110 §7.2), the framing, our own answer to Expect.
+                // Replaced: by the upstream's authority (RFC 9110 §7.2), the new framing, the proxy's own response to
+                // Expect.
                 continue
             case .authorization where terms.keepsCredentials:
                 fields.append(run.taken(), of: bytes)
@@ -104,15 +105,16 @@ enum ForwardedRequest {
                 head, in: bytes, from: SocketName.peer(of: terms.socket), as: policy.caller, overriddenBy: sessions,
                 to: fields)
         }
-        // After those of the caller: the lines of a list are one list, in order (RFC 9110 §5.3, §7.6.3).
+        // After the caller's lines: the lines of a list are one list, in order (RFC 9110 §5.3, §7.6.3).
         fields.append(lines: head.version == .http10 ? "Via: 1.0 countersign\r\n" : "Via: 1.1 countersign\r\n")
-        // RFC 9110 §10.1.4; a caller with HTTP/1.0 could not be sent any.
+        // RFC 9110 §10.1.4; trailers cannot be sent to a caller with HTTP/1.0.
         if head.acceptsTrailers, head.version == .http11 {
             fields.append(lines: "TE: trailers\r\nConnection: TE\r\n")
         }
     }
 
-    /// Returns true if a CGI program would take a field for one of ours (`kind`). It is left out then.
+    /// Returns true if a CGI program would read a field as the one that the proxy adds (`kind`). Such a field is left
+    /// out.
     private static func isOurs(_ kind: FieldName, policy: ForwardingPolicy, overriddenBy sessions: SessionFields)
         -> Bool
     {
@@ -124,8 +126,8 @@ enum ForwardedRequest {
         }
     }
 
-    /// Returns true if cookies are in several lines, which only HTTP/2 allows (RFC 9113 §8.2.3). Many servers of HTTP/1.1 join
-    /// such lines by a comma and then read none of them.
+    /// Returns true if cookies are in several lines, which only HTTP/2 allows (RFC 9113 §8.2.3). Many servers of
+    /// HTTP/1.1 join such lines with a comma and then cannot parse them.
     private static func hasSeveralCookies(_ head: RequestHead) -> Bool {
         head.fields.lazy.filter { $0.kind == .cookie && !$0.isNominated }.dropFirst().first != nil
     }

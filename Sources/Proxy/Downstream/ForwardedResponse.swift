@@ -6,14 +6,14 @@ internal import HTTPWire
 
 /// The response of one exchange on its way to the caller: the upstream's fields, and the framing (RFC 9112 §6).
 struct ForwardedResponse {
-    /// The way in which the caller learns the end of the body (RFC 9112 §6).
+    /// Framing that shows the caller where the body ends (RFC 9112 §6).
     enum Framing {
-        /// No body, or none yet.
+        /// No body, or no head yet.
         case none
         /// By `Content-Length`, which libcurl checks.
         case length
         case chunked
-        /// By the end of the connection, for callers with HTTP/1.0, which has no chunks.
+        /// End of the connection, for callers with HTTP/1.0, which has no chunks.
         case untilClose
 
         /// True if pieces of the body are sent with nothing between them.
@@ -44,7 +44,7 @@ struct ForwardedResponse {
     /// True if all of the response is in the output.
     private(set) var isWhole = false
 
-    /// True if authentication fields of the response belong to a session of ours, not to the caller.
+    /// True if authentication fields of the response belong to a session of the proxy, not to the caller.
     var hidesAuthentication = false
 
     /// The cookies that are not passed on, because they belong to a session (CONTRIBUTING, rule 9).
@@ -90,7 +90,7 @@ struct ForwardedResponse {
         // Room for all added fields as well, so that no bytes are moved.
         output.reserve(bytes.count + 256)
         writeStatusAndFields(of: head, in: bytes, to: &output, addresses: addresses)
-        // RFC 9110 §8.6: none in 204; in a response to HEAD and in 304, the length of the body that is left out.
+        // RFC 9110 §8.6: no length in 204; in a response to HEAD and in 304, the length of the omitted body.
         if let length = head.contentLength, head.status != 204 { ResponseWriter.contentLength(length, to: &output) }
         // RFC 9110 §6.6.1: a proxy that forwards a response without a date adds one.
         if !head.fields.contains(where: { $0.kind == .date && !$0.isNominated }) {
@@ -112,7 +112,7 @@ struct ForwardedResponse {
         // The unchanged lines that are not written yet.
         var run = FieldRun(statusLineOf: head)
         if run.isEmpty { Self.writeStatusLine(head, in: bytes, to: &output) }
-        // A refusal names its challenge (RFC 9110 §15.5.2). Other authentication fields are about our session.
+        // A refusal names its challenge (RFC 9110 §15.5.2). Other authentication fields concern the proxy's session.
         let hidesChallenge = hidesAuthentication && head.status != 401 && head.status != 403
         var map: ReverseMapping?
         for index in head.fields.indices {
@@ -157,7 +157,7 @@ struct ForwardedResponse {
         }
     }
 
-    /// Returns our `Via`, added after the upstream's, with the version of the response (RFC 9110 §7.6.3).
+    /// Returns the proxy's `Via`, added after the upstream's, with the version of the response (RFC 9110 §7.6.3).
     static func via(_ head: ResponseHead) -> StaticString {
         switch (head.majorVersion, head.minorVersion) {
         case (2, _): "Via: 2 countersign\r\n"

@@ -46,7 +46,7 @@ extension HTTP1ServerMachine {
         case skip(Int)
         /// Consume that many bytes and wait for more.
         case await(consumed: Int)
-        /// Tell the service that the body is complete, with `trailers`; then consume `consumed` bytes.
+        /// Report to the service that the body is complete, with `trailers`; then consume `consumed` bytes.
         case endBody(consumed: Int)
         /// Consume that many bytes and write the answer that is ready.
         case writeAnswer(consumed: Int)
@@ -82,7 +82,7 @@ extension HTTP1ServerMachine {
         case finish
         /// No response has begun: send a reply, or else reset the connection.
         case refuse
-        /// Reset the connection, so that the partial response is not taken for complete.
+        /// Reset the connection, so that the partial response does not look complete.
         case reset
     }
 
@@ -104,7 +104,7 @@ extension HTTP1ServerMachine {
     enum WrittenAction: Equatable {
         case nothing
         case close
-        /// End our side, and discard input.
+        /// End the sending side, and discard input.
         case linger
     }
 

@@ -5,8 +5,9 @@ internal import HTTPWire
 
 /// The server's side of one HTTP/1.1 connection (RFC 9112): reading, answering, timeouts, end.
 ///
-/// A value without clock, socket or service. Each event has its own small enum of actions, which `DownstreamConnection` carries
-/// out. An event that the state does not allow traps in debug builds, and changes nothing in release builds.
+/// Value type without clock, socket or service. Each event has its own small enum of actions, which
+/// `DownstreamConnection` carries out. An event that the state does not allow traps in debug builds, and changes
+/// nothing in release builds.
 struct HTTP1ServerMachine: ~Copyable {
     private enum State {
         /// A request head is awaited or incomplete.
@@ -16,7 +17,7 @@ struct HTTP1ServerMachine: ~Copyable {
         case switched
         /// The last response is being written; then the connection ends.
         case closing(isBodyComplete: Bool)
-        /// Written and ended on our side; input is discarded, so that the caller can read our reply.
+        /// The response is written and the sending side ended; input is discarded, so that it can be read.
         case lingering
         case closed
     }
@@ -300,7 +301,7 @@ struct HTTP1ServerMachine: ~Copyable {
     mutating func timeLimitPassed(_ waiting: Waiting, isInputNew: Bool) -> TimeLimitAction {
         switch state {
         case .head where parser.isIdle && !waiting.isOutputEmpty, .closing where !waiting.isOutputEmpty:
-            // The caller still has to take earlier answers, which has a timeout of its own.
+            // The caller still has to read earlier responses, which has its own timeout.
             newLimit = .quiet
             return .nothing
         case .head where isInputNew && !waiting.isInputEmpty:
@@ -329,8 +330,8 @@ struct HTTP1ServerMachine: ~Copyable {
         parser = RequestHeadParser(limits: limits)
     }
 
-    /// Handles the end of the output. After the last response, input is discarded for a while: closing with unread input resets
-    /// the connection, and the caller may lose our reply (RFC 9112 §9.6).
+    /// Handles the end of the output. After the last response, input is discarded for a while: closing with unread
+    /// input resets the connection, and the caller may lose the reply (RFC 9112 §9.6).
     mutating func outputIsWritten(isInputEmpty: Bool) -> WrittenAction {
         guard case .closing(let isBodyComplete) = state else { return .nothing }
         // Nothing more will arrive, or nothing that the caller sends could make a close reset the connection.

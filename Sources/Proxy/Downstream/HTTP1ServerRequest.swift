@@ -59,7 +59,7 @@ struct HTTP1ServerRequest {
     /// A request that cannot be read. Nothing later on its connection is read (RFC 9112 §11.2).
     static var unreadable: Self { Self(isBodyComplete: false, keepsAlive: false) }
 
-    /// Takes the next step in the body. `pace` is the number of bytes after which its time limit restarts.
+    /// Takes the next step in the body. After `pace` bytes its time limit restarts.
     mutating func read(
         _ bytes: Span<UInt8>, by decoder: inout BodyDecoder, wantsBody: Bool, pace: Int, limit: inout Machine.TimeLimit?
     ) -> Machine.ReadAction {
@@ -92,8 +92,8 @@ struct HTTP1ServerRequest {
         }
     }
 
-    /// Restarts the time limit of the body after enough bytes. A caller that sends a byte now and then would hold an exchange and
-    /// a connection upstream.
+    /// Restarts the time limit of the body after enough bytes. Otherwise a caller that sends a byte now and then would
+    /// hold an exchange and a connection upstream.
     private mutating func bodyCame(_ count: Int, pace: Int, limit: inout Machine.TimeLimit?) {
         bodyArrived += count
         guard isBodyHeld || bodyArrived >= pace else { return }
@@ -102,8 +102,8 @@ struct HTTP1ServerRequest {
         limit = .body
     }
 
-    /// Records a local answer; `nil` if there is a response already. `remaining`: the number of body bytes still to come, if the
-    /// framing tells. `awaitsAnswer`: the caller may send them only after an answer.
+    /// Records a local answer; `nil` if there is a response already. `remaining`: the number of body bytes still to
+    /// come, if the framing states it. `awaitsAnswer`: the caller may send them only after an answer.
     mutating func answer(
         remaining: UInt64?, awaitsAnswer: Bool, limit: inout Machine.TimeLimit?
     ) -> Machine.AnswerAction? {

@@ -55,7 +55,7 @@ final class Acceptor: ReadinessHandler {
 
     func ready(_ fd: Int32, _ events: Readiness) {
         takeCallers(atMost: Self.mostPerTurn)
-        // Nobody tells of the next caller if the kernel refused to watch the socket (epoll_ctl(2): ENOMEM, ENOSPC).
+        // If epoll_ctl failed (epoll_ctl(2): ENOMEM, ENOSPC), no event will announce the next caller.
         guard events.contains(.refused), isOpen else { return }
         worker.logUnwatched(plan)
         worker.loop.suspend(descriptor)
@@ -88,7 +88,7 @@ final class Acceptor: ReadinessHandler {
         return worker.owners.caller(of: connection)
     }
 
-    /// Returns true if a caller without a known uid is certainly none of the users that this process knows.
+    /// Returns true if a caller without a known uid is certainly not one of the users that this process knows.
     func isStranger(_ connection: Int32) -> Bool {
         // The overflow uid, which a Unix socket reports for all of them, is not a user.
         isUnix || worker.owners.isFromElsewhere(connection)
@@ -96,8 +96,8 @@ final class Acceptor: ReadinessHandler {
 
     /// Handles an error of accept, and returns true to continue.
     ///
-    /// If no descriptor is left, callers are told so. If even that fails, or memory is short, they stay in the queue and the
-    /// socket stays ready: without a pause, it would take all of the processor.
+    /// If no descriptor is left, callers get an error response. If that fails too, or memory is short, they stay in the
+    /// queue and the socket stays ready: without a pause, the loop would spin.
     private func overcome(_ error: Int32) -> Bool {
         switch error {
         case EAGAIN, EINVAL:

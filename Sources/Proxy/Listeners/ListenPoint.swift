@@ -105,9 +105,9 @@ package enum ListenPoint: Sendable, Hashable {
         return socket.release()
     }
 
-    /// Removes a socket that a crash left behind. A socket on which a process listens stays.
+    /// Removes a socket that a crashed process left. A socket on which a process listens stays.
     private static func removeIfStale(_ path: String, at address: SocketAddress) {
-        // A file that is not a socket refuses the connection as well.
+        // A connection to a file that is not a socket is refused as well.
         guard let status = try? FileSystem.linkStatus(of: path), status.st_mode & S_IFMT == S_IFSOCK else { return }
         do throws(SystemError) {
             let probe = Descriptor(owning: try Sockets.makeNonblocking(AF_UNIX))
@@ -132,7 +132,7 @@ extension ListenPoint: CustomStringConvertible {
     }
 }
 
-/// An error for which a listener could not be opened.
+/// Error because of which a listener could not be opened.
 package struct ListenError: Error, Sendable, Equatable, CustomStringConvertible {
     /// The address and the reason.
     package let reason: String
@@ -190,7 +190,8 @@ package struct SocketFile: Sendable, Hashable {
         (device, inode) = (UInt64(status.st_dev), UInt64(status.st_ino))
     }
 
-    /// Removes the name, unless it belongs to another file by now. While our socket is open, no other file has its number.
+    /// Removes the name, unless it belongs to another file by now. While this process has its socket open, no other
+    /// file has its inode number.
     ///
     /// To be called while callers can still connect to the socket. Until then no other daemon takes the path, so the file that
     /// was examined is the one that is removed.

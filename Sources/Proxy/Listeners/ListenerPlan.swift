@@ -28,7 +28,7 @@ package final class ListenerPlan: Sendable {
     package let hosts: HostPolicy
     /// The allowed uids; `nil` for all.
     package let users: Set<UInt32>?
-    /// The tokens of which each request needs one; `nil` if callers need none.
+    /// Tokens, one of which each request must carry; `nil` if callers need no token.
     package let tokens: CallerTokenRule?
     /// The limit of connected callers; `nil` if only `limits.callers` applies.
     package let callers: Int?

@@ -8,16 +8,16 @@ internal import System
 
 /// Sends one prepared answer to each refused caller and closes the connection, without an object for each.
 ///
-/// If a connection is closed while a part of its request is unread, it is reset, and the caller may lose the answer (RFC 9112
-/// §9.6). So a caller gets a moment to end its side, but only a limited number of callers at once: a flood is answered and holds
-/// neither memory nor descriptors.
+/// If a connection is closed while a part of its request is unread, it is reset, and the caller may lose the response
+/// (RFC 9112 §9.6). So a caller gets a moment to end its side. The number of such callers is limited, so that a flood
+/// occupies neither memory nor descriptors.
 final class RefusedCallers: ReadinessHandler {
     /// The number of callers that get time. With one more, the first has to go.
     static let most = 64
     private static let time = Duration.seconds(1)
 
     private let loop: EventLoop
-    /// A spare descriptor, given up to accept a caller who is told that none is left; -1 if given up.
+    /// Spare descriptor, released to accept a caller that gets the error response if none is left; -1 while released.
     private var spare = nothing()
     private let timer: LazyTimer
     /// The callers in the order of their arrival.
@@ -64,8 +64,8 @@ final class RefusedCallers: ReadinessHandler {
 
     /// Answers on a connection that has just been accepted when its request begins, and closes it.
     ///
-    /// Some clients take a connection for broken if an answer arrives before the request. `onRequest` is not called for a caller
-    /// who sends nothing: one who only tests the port was not refused anything.
+    /// Some clients treat a connection as broken if a response arrives before the request. `onRequest` is not called
+    /// for a caller who sends nothing: one who only tests the port was not refused anything.
     func turnAway(_ descriptor: Int32, with answer: [UInt8], onRequest: @escaping () -> Void) {
         linger(descriptor, (answer, onRequest))
     }

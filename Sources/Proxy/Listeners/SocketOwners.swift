@@ -18,7 +18,7 @@ final class SocketOwners {
         else {
             return nil
         }
-        // While our end is open, no other socket can have the caller's address and port.
+        // While this end is open, no other socket can have the caller's address and port.
         guard let state = SocketDiagnostics.state(of: connection),
             [.established, .closeWait].contains(state)
         else { return nil }

@@ -39,7 +39,7 @@ package struct LocalReply: Sendable, Equatable {
     package let status: Int
     /// The problem here and its remedy, in one or two sentences.
     package let detail: String
-    /// Seconds after which a retry makes sense (`Retry-After`, RFC 9110 §10.2.3).
+    /// Seconds after which a retry may succeed (`Retry-After`, RFC 9110 §10.2.3).
     package let retryAfter: Int64?
     /// The value of `WWW-Authenticate`, for a 401.
     let authenticate: String?

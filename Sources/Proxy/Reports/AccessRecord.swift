@@ -62,7 +62,7 @@ package protocol AccessRecorder: Sendable {
     func write(_ record: AccessRecord)
 }
 
-/// Collects the access record of the present request. There is none if no log wants it.
+/// Collects the access record of the present request. Without an interested log there is no builder.
 final class AccessRecordBuilder {
     let begun: LoopInstant
     /// True if the head could be read, so that the connection has it.
@@ -108,7 +108,7 @@ final class AccessRecordBuilder {
         case .nameless: break
         }
         record.user = caller.callerUser
-        // Of a head that cannot be read, no token is known.
+        // If a head cannot be read, no token is known.
         if hasHead, case .token(let name)? = caller.named { record.name = name }
         record.status = status == 0 ? 499 : status
         record.bytes = bytes

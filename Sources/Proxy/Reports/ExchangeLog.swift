@@ -8,7 +8,7 @@ internal import Synchronization
 
 /// Logs when upstreams and requests begin to fail, keep failing, and recover. It does not log every request.
 final class ExchangeLog: Sendable {
-    /// The properties by which repeated messages are grouped.
+    /// Properties by which repeated messages are grouped.
     private struct Kind: Hashable {
         /// The name of the upstream or listener.
         var source: String
@@ -22,8 +22,8 @@ final class ExchangeLog: Sendable {
         var outages: [String: UpstreamOutage] = [:]
     }
 
-    /// The time without a failure after which an upstream counts as recovered, in milliseconds. An upstream that fails now and
-    /// then is so not reported again and again.
+    /// Time without a failure after which an upstream counts as recovered, in milliseconds. So an upstream that fails
+    /// now and then is not reported again and again.
     static let quiet: Int64 = 5_000
 
     private let logger: Logger

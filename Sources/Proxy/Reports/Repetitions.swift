@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// Limits repeated messages: the first is logged at once, the others as a count per interval. A flood of requests is so not a
-/// flood of lines.
+/// Limits repeated messages: the first is logged at once, the others as a count per interval. So a flood of requests
+/// does not flood the log.
 package struct Repetitions<Kind: Hashable & Sendable>: Sendable {
     /// The suppressed repetitions of one kind.
     package struct Held: Sendable, Equatable {

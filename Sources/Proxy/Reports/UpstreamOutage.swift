@@ -3,11 +3,12 @@
 
 internal import Basics
 
-/// A period in which requests to an upstream end without its answer: unreachable, TLS, time-outs, broken HTTP.
+/// Period in which requests to an upstream end without its answer: unreachable, TLS, timeouts, broken HTTP.
 package struct UpstreamOutage: Sendable, Equatable {
-    /// Time without a failure after which it does not count as present, in milliseconds: nobody may have asked since.
+    /// Time without a failure after which the outage does not count as present, in milliseconds: there may have been no
+    /// requests since.
     private static let fresh: Int64 = 60_000
-    /// Number of failures from which every request counts as failing.
+    /// Number of failures after which every request counts as failing.
     private static let enough = 3
 
     /// Time of the first failure, in milliseconds since 1970.

@@ -17,8 +17,9 @@ enum CallerFields {
 
     /// Writes the fields of `style` for a request of the caller at `peer`.
     ///
-    /// A list becomes one line, with the caller's lines in their order and ours last (RFC 9110 §5.3), because many servers read
-    /// only the first line. Lines that `Connection` names are removed before ours is added, so a caller cannot have ours removed.
+    /// A list becomes one line, with the caller's lines in their order and the proxy's last (RFC 9110 §5.3), because
+    /// many servers read only the first line. Lines that `Connection` names are removed before the proxy's line is
+    /// added, so a caller cannot have it removed.
     static func write(
         _ head: RequestHead, in bytes: Span<UInt8>, from peer: SocketName, as style: ForwardingPolicy.Caller,
         overriddenBy sessions: SessionFields, to fields: FieldSink

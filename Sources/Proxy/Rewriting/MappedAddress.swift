@@ -10,13 +10,13 @@ struct MappedAddress {
     let upstream: String
     /// The origin of the upstream.
     let origin: Origin
-    /// Other names that the upstream may use for itself, because it was told the caller's `Host`.
+    /// Other names that the upstream may use for itself, because it received the caller's `Host`.
     var aliases: [Origin] = []
     /// The path of the upstream's `url`, without a trailing slash.
     let base: [UInt8]
     /// The prefix that `strip-prefix` removes, without a trailing slash.
     let prefix: [UInt8]
-    /// The only host name that leads to the address; `nil` for the one that the caller used.
+    /// Only host name that leads to the address; `nil` for the one that the caller used.
     var host: String?
 
     /// True if paths are the same on both sides.
@@ -24,9 +24,9 @@ struct MappedAddress {
 
     /// Returns true if `origin` is that of the upstream.
     ///
-    /// For HTTPS at its default port, the origin with plain HTTP counts as well: servers after a TLS terminator often do not know
-    /// about TLS and name themselves so, and a caller that followed would leave the proxy and TLS at once. The reverse does not
-    /// hold: a caller redirected to HTTPS would be redirected in a circle.
+    /// For HTTPS at its default port, the origin with plain HTTP counts as well: servers after a TLS terminator often
+    /// do not know about TLS and name themselves so, and a caller that followed would leave the proxy and TLS at once.
+    /// The reverse is not true: a caller redirected to HTTPS would be redirected in a loop.
     func isNamed(by origin: Origin) -> Bool {
         if origin == self.origin || aliases.contains(origin) { return true }
         return self.origin.scheme == .https && self.origin.port == 443 && origin.scheme == .http

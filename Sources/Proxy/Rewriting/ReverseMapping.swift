@@ -74,7 +74,7 @@ final class ReverseMapping {
     /// Returns the reference in `range` for the caller; `nil` if unchanged.
     func local(_ bytes: Span<UInt8>, _ range: ByteRange) -> [UInt8]? {
         guard let reference = URLReference(bytes, range, scheme: here.origin.scheme) else { return nil }
-        // By far the most frequent reference.
+        // By far the most frequent kind of reference.
         if reference.origin == nil, here.keepsPaths, router.isTrivial { return nil }
         let path = bytes.copy(reference.path)
         guard let target = target(for: path, at: reference.origin) else { return nil }
@@ -119,8 +119,8 @@ final class ReverseMapping {
         }
     }
 
-    /// Returns true if the rest after a path's first slash could be taken for a host: after a second slash (RFC 3986 §4.2), which
-    /// may be a backslash to browsers, and may have a tab before it.
+    /// Returns true if the rest after a path's first slash could be read as a host: after a second slash (RFC 3986
+    /// §4.2), which may be a backslash to browsers, and may have a tab before it.
     private static func isTakenForHost(_ path: [UInt8]) -> Bool {
         guard path.count > 1 else { return false }
         return path[1] == UInt8(ascii: "/") || path[1] == UInt8(ascii: "\\") || path[1] == 0x09
@@ -160,8 +160,8 @@ extension ReverseMapping {
 }
 
 extension MappedAddress {
-    /// Adds names that the upstream uses for itself besides its `url`, because it was told the caller's. Many servers take the
-    /// name from `Host` and the port from their own socket.
+    /// Adds names that the upstream uses for itself besides its `url`, because it received the caller's `Host`. Many
+    /// servers take the name from `Host` and the port from their own socket.
     fileprivate mutating func addAliases(_ policy: ForwardingPolicy, authority: [UInt8]) {
         let range = ByteRange(start: 0, end: authority.count)
         if policy.host == .pass, let told = Origin(scheme: origin.scheme, authority.span, range) {

@@ -15,7 +15,8 @@ enum SocketName: Equatable {
     /// The other end's.
     static func peer(of descriptor: Int32) -> SocketName { SocketName(SocketAddress.peer(of: descriptor)) }
 
-    /// Our own end's: the address that the caller connected to, also where the listener takes any.
+    /// Returns the name of this process's end: the address that the caller connected to, even if the listener accepts
+    /// any address.
     static func local(of descriptor: Int32) -> SocketName { SocketName(SocketAddress.local(of: descriptor)) }
 
     /// Host and port as an address in HTTP has them (RFC 9110 §4.2.1).

@@ -4,7 +4,7 @@
 internal import ChallengeClient
 internal import HTTPWire
 
-/// Answers auth requests: another proxy asks if a request of its caller may pass, and with which fields.
+/// Answers auth requests: another proxy asks if a request of its caller may pass, and with what fields.
 final class AuthRequests: Service {
     /// A strong reference, because each use of a weak or unowned one costs time. The connection releases its service when it
     /// closes.
@@ -170,7 +170,7 @@ extension UpstreamRequest {
         begin(outbound, original, in: bytes, for: owner)
     }
 
-    /// Writes the fields with which the request in question would go upstream.
+    /// Writes the fields that the request in question would have when forwarded upstream.
     func writeFields(
         of request: RequestHead, in bytes: Span<UInt8>, into fields: FieldSink,
         overriddenBy sessions: SessionFields, cookies: RequestCookies?
@@ -183,8 +183,9 @@ extension UpstreamRequest {
 }
 
 extension RequestCookies {
-    /// Returns all cookies for the upstream as one field: those of the sessions, and the caller's other ones. The result is empty
-    /// if the caller's must be removed and none replaces them, and `nil` if there are none at all.
+    /// Returns all cookies for the upstream as one field: those of the sessions, and the caller's other ones. The
+    /// result is empty if the caller's cookies must be removed and none replace them, and `nil` if there are no cookies
+    /// at all.
     func field(with request: RequestHead, in bytes: Span<UInt8>) -> [UInt8]? {
         let lines =
             request.fields.filter { $0.kind == .cookie && !$0.isNominated }.map { bytes.copy($0.value) }
@@ -234,7 +235,7 @@ struct AuthRequestResponse {
         ResponseWriter.endOfHead(to: &output)
     }
 
-    /// Writes the names of the caller's own fields that may be forwarded. nginx decides by this short text, because its `map`
+    /// Writes the names of the caller's own fields that may be forwarded. nginx decides by this short text. Its `map`
     /// would copy and hash a whole token for each request.
     private func writeKept(authorization: Bool, cookies: Bool, to output: inout ByteQueue) {
         switch (authorization, cookies) {
@@ -245,7 +246,8 @@ struct AuthRequestResponse {
         }
     }
 
-    /// Writes the caller's fields on which the answer depends (RFC 9110 §12.5.5). Method, host and target are in the cache's key.
+    /// Writes the caller's fields that the answer depends on (RFC 9110 §12.5.5). Method, host and target are in the
+    /// cache's key.
     private func writeVary(hasCookies: Bool, to output: inout ByteQueue) {
         var separator: StaticString = "Vary: "
         func add(_ name: StaticString) {
@@ -283,9 +285,9 @@ extension LocalReply {
     static let unanswerable = LocalReply(
         .badRequest, detail: "The request ends here, because its Max-Forwards is 0 (RFC 9110 §7.6.2).")
 
-    /// The reply with status 403, which other proxies understand as a denial. nginx takes 401 and 403 for a denial, and Envoy any
-    /// status below 500. Any other status is an error of the auth-request listener to them and hides the reason; 401 would make
-    /// nginx ask elsewhere.
+    /// Returns the reply with status 403, which other proxies understand as a denial. nginx denies with 401 and 403,
+    /// and Envoy with any status below 500. Any other status counts as an error of the auth-request listener and hides
+    /// the reason; 401 would make nginx ask elsewhere.
     var denial: LocalReply {
         LocalReply(self, status: 403)
     }

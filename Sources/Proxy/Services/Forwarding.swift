@@ -6,8 +6,8 @@ internal import HTTPWire
 
 /// Forwards the requests of one connection: runs the exchange and writes its response.
 final class Forwarding: Service {
-    /// The size in bytes up to which a piece of a response is copied. A longer one is swapped into the output, if the rest there
-    /// is short as well.
+    /// Size in bytes up to which a piece of a response is copied. A longer one is swapped into the output, if the rest
+    /// there is short as well.
     private static let copiedAtMost = 4096
 
     /// A strong reference, because each use of a weak or unowned one costs time. The connection releases its service when it
@@ -35,16 +35,16 @@ final class Forwarding: Service {
         switch connection.withRequest({ admit($0, in: $1) }) {
         case .begun:
             connection.accept()
-            // Bytes after a request for another protocol are never read as a request. They may be in the other protocol already,
-            // from a caller who does not wait for the 101, and bytes that one reader takes for data and another for a request
-            // allow request smuggling. So the connection ends after any other response.
+            // Bytes after a request for another protocol are never read as a request. They may be in the other protocol
+            // already, from a caller who does not wait for the 101, and bytes that are data to one reader and a request
+            // to another allow request smuggling. So the connection ends after any other response.
             if offer != nil { connection.endAfterRequest() }
             run.exchange?.start()
             run.tally.handedOver(by: worker.loop)
         case .answered(let answer):
             connection.deliver(answer)
         case .refused(let refusal):
-            // A caller who is not allowed does not keep the connection.
+            // The connection of a caller who is not allowed is closed.
             if refusal.code == .callerNotAllowed { connection.endAfterRequest() }
             refuse(refusal)
         case .withoutExchange(let refusal):
@@ -134,7 +134,7 @@ extension Forwarding: ExchangeCaller {
         into fields: FieldSink, overriddenBy sessions: SessionFields, cookies: RequestCookies?
     ) {
         guard let upstream = run.upstream else { return }
-        // The response's authentication fields are meant for the owner of the credentials that were sent.
+        // The response's authentication fields belong to the owner of the credentials that were sent.
         response.hidesAuthentication = !sessions.isEmpty && !run.terms.keepsCredentials
         connection.withRequest { request, bytes in
             ForwardedRequest.write(
@@ -159,7 +159,7 @@ extension Forwarding: ExchangeCaller {
         worker.log.answered(exchange?.upstreamName ?? "")
         if answer.first(.setCookie) != nil { response.held = exchange?.heldCookies ?? HeldCookies() }
         record(status: answer.status)
-        // A caller that sends its body all the same must learn that nobody reads it (RFC 9112 §9.6).
+        // A caller that sends its body nevertheless must learn that it is not read (RFC 9112 §9.6).
         if transfer.leavesBody { connection.endAfterRequest() }
         var keepsAlive = connection.keepsAlive(after: answer.status)
         connection.write { output in

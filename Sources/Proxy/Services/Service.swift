@@ -90,7 +90,7 @@ protocol ServedConnection: AnyObject {
     func continueIsPassedOn()
     /// Ends the present request. `isBroken`: its response is incomplete.
     func requestEnded(isBroken: Bool)
-    /// Sends what can be sent at once, and resets the connection.
+    /// Sends as much as possible at once, and resets the connection.
     func reset()
     /// Turns the connection into a tunnel to `upstream`, after the 101 is written.
     func switchProtocol(to upstream: UpstreamConnection)

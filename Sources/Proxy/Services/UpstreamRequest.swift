@@ -88,8 +88,8 @@ struct UpstreamRequest {
     private func own(_ client: UpstreamClient) throws(Refusal) -> UpstreamClient {
         guard client.dependsOnCaller else { return client }
         if let identity = caller.identity { return client.client(for: identity) }
-        // A caller who may have credentials by user, for example one who has closed its socket, must not use those of everybody
-        // else.
+        // A caller who may have credentials by user, for example one who has closed its socket, must not use the common
+        // ones.
         if caller.isStranger { return client.client(for: nil) }
         throw Refusal(
             reply: LocalReply(

@@ -8,10 +8,10 @@ internal import HTTPWire
 
 /// An exchange after a 101 (RFC 9110 §7.8): bytes in both directions, not examined.
 ///
-/// Each direction pauses its source while its sink is blocked. The end of one side is passed on after all bytes before it, and
-/// the other direction goes on, as on a direct connection. Over TLS to the upstream, where one direction cannot be ended alone,
-/// the caller's end ends both. A reset is passed on as a reset. If no byte moves in either direction for `timeouts.idle`, the
-/// tunnel is reset.
+/// Each direction pauses its source while its sink is blocked. The end of one side is passed on after all bytes before
+/// it, and the other direction continues, as on a direct connection. Over TLS to the upstream, one direction cannot be
+/// ended alone, so the caller's end ends both. A reset is passed on as a reset. If no byte moves in either direction
+/// for `timeouts.idle`, the tunnel is reset.
 final class Tunnel: ReadinessHandler, WorkerConnection {
     /// The number of moves in each direction before other connections get their turn.
     private static let roundsPerTurn = 8
@@ -49,8 +49,8 @@ final class Tunnel: ReadinessHandler, WorkerConnection {
 
     func close() { close(resetting: false) }
 
-    /// Ends both sides. `resetting`: one end is gone or the timeout has passed, and neither side must take the bytes so far for
-    /// complete.
+    /// Ends both sides. `resetting`: one end has failed or the timeout has passed, and the data so far must not look
+    /// complete to either side.
     private func close(resetting: Bool) {
         guard !isOver else { return }
         isOver = true
@@ -94,7 +94,8 @@ final class Tunnel: ReadinessHandler, WorkerConnection {
         while up.canMove || down.canMove, rounds < Self.roundsPerTurn {
             rounds += 1
             if moveUp(), moveDown() { continue }
-            // Bytes that one end sent before it was gone still go to the other, as far as its socket takes them now.
+            // Bytes that one end sent before it disappeared are still sent to the other, as far as its socket accepts
+            // them now.
             _ = moveUp()
             _ = moveDown()
             return close(resetting: true)

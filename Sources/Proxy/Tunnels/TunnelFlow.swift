@@ -15,9 +15,9 @@ package struct TunnelFlow: ~Copyable {
 
     /// The bytes that wait for the sink.
     package var bytes = ByteQueue()
-    /// True if the source may have more, until a read says otherwise.
+    /// True if the source may have more, until a read shows otherwise.
     package var sourceIsReady = true
-    /// True if the sink may take more, until a write says otherwise.
+    /// True if the sink may accept more, until a write shows otherwise.
     package var sinkIsReady = true
     /// True if the source has ended.
     package private(set) var hasEnded = false

@@ -23,7 +23,7 @@ final class ConnectionQuotas: Sendable {
     /// The number of connections.
     var count: Int { table.withLock(\.count) }
 
-    /// True if so many connections exist that their users matter.
+    /// True if there are enough connections that their users matter.
     var isScarce: Bool { table.withLock(\.isScarce) }
 
     /// A copy of the table.
@@ -104,8 +104,8 @@ enum QuotaHolder: Hashable, Sendable {
 
 /// A table of connections, divided so that no user and no listener can have all of them.
 ///
-/// A user may have half of what all others leave: one alone gets half of the connections, the next one half of the rest, and so
-/// on. Half of the connections is reserved for the listeners, in equal parts.
+/// A user may have half of what all others leave: one alone gets half of the connections, the next one half of the
+/// rest, and so on. Half of the connections is reserved for the listeners, in equal parts.
 struct QuotaTable {
     /// The reason of a denial.
     enum Denial: Equatable {
@@ -132,7 +132,7 @@ struct QuotaTable {
         self.privileged = privileged
     }
 
-    /// True if so many connections exist that their users matter.
+    /// True if there are enough connections that their users matter.
     var isScarce: Bool { limit.map { count >= $0 / 4 } ?? false }
 
     /// Counts a connection, or returns the reason to deny it.

@@ -63,7 +63,7 @@ package struct ProxyReading: Sendable {
     package var exchanges = 0
     /// The limit of exchanges under way.
     package var exchangeLimit = 0
-    /// Connections on which another protocol is spoken now.
+    /// Connections that have switched to another protocol.
     package var tunnels = 0
 
     /// Makes an empty reading.
@@ -123,7 +123,7 @@ package final class ProxyFigures: Sendable {
     package var openConnections: Int { connections.load(ordering: .relaxed) }
     /// Callers ever connected.
     package var acceptedConnections: Int { accepted.load(ordering: .relaxed) }
-    /// Connections on which another protocol is spoken now.
+    /// Connections that have switched to another protocol.
     package var openTunnels: Int { tunnels.load(ordering: .relaxed) }
 
     func connectionOpened() {
@@ -225,7 +225,7 @@ package final class WorkerReadings: Sendable {
 package struct WorkerPulse: Sendable {
     /// The longest time between two pings, unless a shorter one is needed.
     package static let period = Duration.seconds(10)
-    /// The time after a ping after which a loop that has not turned is stuck.
+    /// Time after a ping until a loop that has not turned counts as stuck.
     private static let timeout = Duration.seconds(5)
 
     private let loops: [EventLoop]

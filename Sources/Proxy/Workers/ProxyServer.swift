@@ -171,8 +171,8 @@ package final class ProxyServer {
 
     /// Stops accepting, and calls `done` on a worker's thread when the last connection is closed.
     package func drain(_ done: @escaping @Sendable () -> Void) {
-        // Closed before anything is waited for, so that a new caller is refused and can go elsewhere instead of waiting in a
-        // queue that is not served. A socket that the service manager holds as well stays open there.
+        // Closed first, so that a new caller is refused and can go elsewhere instead of waiting in a queue that is not
+        // served. A socket that the service manager holds as well stays open there.
         for socket in sockets { socket.seal() }
         onEveryWorker { $0.stopAccepting() }
         closeSockets()
@@ -194,7 +194,7 @@ package final class ProxyServer {
         onEveryWorker { $0.abandon() }
         for crew in crews { crew.thread.loop.stop() }
         for crew in crews { crew.thread.join() }
-        // Breaks the reference cycles between the workers and what they share.
+        // Breaks the reference cycles between the workers and their shared objects.
         for number in crews.indices { services.roster.dismiss(worker: number) }
         peers.introduce([])
         crews = []
@@ -220,7 +220,7 @@ package final class ProxyServer {
     }
 }
 
-/// An error for which a proxy could not be made.
+/// Error because of which a proxy could not be made.
 package enum ProxyError: Error, CustomStringConvertible {
     /// libcurl gave no multi handle.
     case noLibcurl

@@ -157,13 +157,13 @@ final class Worker: WaitHook {
         swap(&turn, &spare)
         swap(&turn, &queue)
         for index in turn.indices { turn[index].turn() }
-        // One by one, which is faster than `removeAll` for so few.
+        // Removed one by one, which is faster than `removeAll` for a few.
         while turn.popLast() != nil {}
         swap(&turn, &spare)
         return WaitAdvice(didWork: true)
     }
 
-    /// Records that a connection has released so many bytes of memory.
+    /// Records released memory of a connection.
     func released(_ bytes: Int) { memory.released(bytes) }
 
     // MARK: Exchanges
@@ -264,9 +264,9 @@ final class Worker: WaitHook {
 
 /// Returns memory that connections have released to the kernel.
 ///
-/// By itself, the allocator returns only the end of its heap, and small objects of connections lie there among the large buffers,
-/// so the pages of all buffers would stay after a rush. The search for free pages takes some milliseconds. It is therefore not
-/// done for each connection, but once enough memory has been released.
+/// By itself, the allocator returns only the end of its heap. Small objects of connections lie there among the large
+/// buffers, so the pages of all buffers would stay after a rush. The search for free pages takes some milliseconds. It
+/// is therefore not done for each connection, but once enough memory has been released.
 final class SpareMemory {
     /// The number of released bytes that is worth a search.
     private static let enough = 8 * 1024 * 1024

@@ -68,7 +68,7 @@ struct Vacancies {
     /// the time.
     private static let mostSearches = 8
 
-    /// The descriptors, with those to be closed first at the beginning.
+    /// Descriptors, with those to be closed first at the beginning.
     var descriptors: [Int32] = []
     /// The time of the next collection.
     private(set) var until = LoopInstant(nanoseconds: 0)
@@ -93,7 +93,7 @@ struct Vacancies {
     }
 }
 
-/// The reason for which a connection may be closed, and its age. The greatest is closed first.
+/// Reason for which a connection may be closed, and its age. The greatest is closed first.
 struct Vacancy: Comparable {
     enum Kind: Int {
         /// A request was answered, and no other has begun since.

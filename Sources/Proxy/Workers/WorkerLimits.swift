@@ -13,8 +13,8 @@ package struct WorkerLimits: Sendable {
     package var headTime: Duration
     /// The timeout for the first byte of a connection, if shorter than `headTime`.
     package var silentTime = Duration.seconds(10)
-    /// The time without a request after which a connection may be closed for another caller. Before that, a first request may be
-    /// on its way.
+    /// Time without a request after which a connection may be closed for another caller. Before that, a first request
+    /// may be on its way.
     package var evictionAge = Duration.seconds(1)
     /// The timeout for each `bodyPace` bytes of a request's body, while the body is wanted.
     package var bodyTime: Duration

@@ -15,7 +15,7 @@ final class SPOPConnection: WorkerConnection, ReadinessHandler {
         case exchange
         /// The last frame is being written; then the connection ends.
         case closing
-        /// Ended on our side; input is discarded.
+        /// The sending side has ended; input is discarded.
         case lingering
         case closed
     }
@@ -104,7 +104,7 @@ final class SPOPConnection: WorkerConnection, ReadinessHandler {
     private func timeLimitPassed() {
         switch phase {
         case .frame where !stream.output.isEmpty, .closing where !stream.output.isEmpty:
-            // HAProxy still has to take earlier answers, which has a timeout of its own.
+            // HAProxy still has to read earlier answers, which has its own timeout.
             timer.arm(at: worker.loop.now + worker.quietDelay)
         case .frame where isMidFrame || isQuiet || !hasServed: disconnect(isMidFrame ? .timeout : .none)
         case .frame:

@@ -3,7 +3,7 @@
 
 internal import HTTPWire
 
-/// A frame from HAProxy (SPOE.txt section 3.2): length, type, flags, two numbers, and payload.
+/// Frame from HAProxy (SPOE.txt section 3.2): length, type, flags, two numbers, and payload.
 struct SPOPFrame: Equatable {
     enum Kind: Equatable {
         case hello

@@ -75,7 +75,7 @@ struct SPOPNotification: Equatable {
         }
     }
 
-    /// Returns true if the range can be in a request line: no space and no control character (RFC 9112 §3).
+    /// Returns true if the range may be in a request line: no space and no control character (RFC 9112 §3).
     private static func isWord(_ range: ByteRange, in bytes: Span<UInt8>) -> Bool {
         guard !range.isEmpty else { return false }
         for index in range.bounds where bytes[index] <= 0x20 || bytes[index] == 0x7F { return false }

@@ -34,7 +34,7 @@ struct SPOPWriter: ~Copyable {
         end(to: &output)
     }
 
-    /// Writes AGENT-DISCONNECT, after which nothing follows.
+    /// Writes AGENT-DISCONNECT, the last frame of a connection.
     mutating func disconnect(_ fault: SPOPFault, to output: inout ByteQueue) {
         begin(.disconnect)
         text("status-code")
