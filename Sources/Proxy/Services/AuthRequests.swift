@@ -235,7 +235,7 @@ struct AuthRequestResponse {
         ResponseWriter.endOfHead(to: &output)
     }
 
-    /// Writes the names of the caller's own fields that may be forwarded. nginx decides by this short text. Its `map`
+    /// Writes the names of the caller's own fields that may be forwarded. nginx decides by this short text: its `map`
     /// would copy and hash a whole token for each request.
     private func writeKept(authorization: Bool, cookies: Bool, to output: inout ByteQueue) {
         switch (authorization, cookies) {
