@@ -8,8 +8,8 @@ package import HTTPWire
 
 /// Checks an upstream periodically by an exchange, including a login if needed.
 ///
-/// A check uses the sessions of its path. It never waits for a login as callers do, and starts none while a latch of
-/// that login is closed.
+/// A check uses the sessions of its path. It never waits for a login as callers do, and does not start a login while a
+/// latch of that login is closed.
 package final class UpstreamCheck {
     /// The delay before the next attempt while a login is under way.
     private static let timeout = Duration.milliseconds(200)
@@ -71,7 +71,7 @@ package final class UpstreamCheck {
         ask()
     }
 
-    /// The reason against a check now: the request would lead to a login that is known to be rejected.
+    /// The reason to skip a check now: the request would lead to a login that is known to be rejected.
     private var obstacle: String? {
         var target = ByteQueue()
         client.plan.writeTarget(plan.path.utf8.span, into: &target)

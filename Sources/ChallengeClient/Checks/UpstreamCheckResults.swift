@@ -26,7 +26,7 @@ package struct CheckReading: Sendable, Equatable {
     package enum State: Sendable, Equatable {
         /// The last check failed, for that reason.
         case down(String)
-        /// No check was made yet, or none is possible, for that reason.
+        /// No check was made yet, or no check is possible, for that reason.
         case unknown(String)
         /// The last check succeeded.
         case up
@@ -36,11 +36,11 @@ package struct CheckReading: Sendable, Equatable {
     package var state: State
     /// The start of the state, in milliseconds since 1970.
     package var since: Int64
-    /// The time of the last check, in milliseconds since 1970; `nil` if there was none.
+    /// Time of the last check, in milliseconds since 1970; `nil` before the first.
     package var askedAt: Int64?
     /// The duration of the last check, in nanoseconds.
     package var nanoseconds: UInt64 = 0
-    /// The status of the last check's answer; `nil` if it had none.
+    /// Status of the last check's answer; `nil` without an answer.
     package var status: Int?
     /// The number of successful checks.
     package var passed: UInt64 = 0

@@ -14,7 +14,7 @@ struct Finding {
     var slot = 0
     /// True if another round is allowed right after a login: more scope or a fresh session is asked for.
     var mayRepeat = false
-    /// The refused use of a session, recorded if the refusal goes to the caller.
+    /// The refused use of a session, recorded if the refusal is passed to the caller.
     var refusal: RefusedUse?
     /// True if a challenge passes because this route is known to refuse the session.
     var isKnownRefusal = false
@@ -36,7 +36,7 @@ struct Examiner {
         var needsBody = false
         for (slot, authenticator) in route.slots.enumerated() {
             guard let detector = authenticator.login.trigger.detector else { continue }
-            // An empty session counts as none: it added nothing to the request.
+            // An empty session does not count: it added nothing to the request.
             let generation = sessions.carried(slot) ?? 0
             let challenge = detector.examine(response, hasSession: generation != 0)
             switch challenge {
@@ -55,7 +55,7 @@ struct Examiner {
                 var grown = asked.union(Scope(words))
                 // The scope would have been asked for anyway: there is nothing to record.
                 guard grown != asked else {
-                    // The missing scope was requested and granted already: another login would bring the same.
+                    // The missing scope was requested and granted already: another login would have the same result.
                     if !words.isEmpty, generation != 0 { return Finding() }
                     return finding(challenge, slot, authenticator.key, generation, request, target)
                 }
@@ -101,7 +101,7 @@ extension UpstreamPlan {
     /// Returns the URL of a request's target.
     func address(of target: borrowing ByteQueue) -> WebURL {
         let text = target.text
-        // By bytes, as a query may begin with any of them.
+        // Compared as bytes, because a query may begin with a combining character.
         guard let question = text.utf8.firstIndex(of: UInt8(ascii: "?")) else {
             return WebURL(origin: base.origin, path: text)
         }

@@ -7,7 +7,7 @@ internal import HTTPWire
 /// The logins at each route of one upstream, as known to one worker.
 final class RouteTable {
     private let plan: UpstreamPlan
-    /// The route of every request without one of its own.
+    /// The default route, of requests without an entry in the cache.
     private let uniform: RouteSessions
     private var cache = RouteCache()
     /// The version of `LearnedScopes` that was copied last.

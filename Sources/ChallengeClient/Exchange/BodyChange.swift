@@ -6,7 +6,7 @@ internal import Secrets
 
 /// A request's body with values of its sessions: first read whole, then sent in place of the caller's.
 ///
-/// The caller's body stays held, so that another round of logins can change it anew.
+/// The caller's body remains held, so that another round of logins can change it again.
 struct BodyChange {
     private enum State {
         case none
@@ -28,7 +28,7 @@ struct BodyChange {
     /// The changed body.
     var changed: Secret? { if case .changed(let body, _) = state { body } else { nil } }
 
-    /// Returns the length of the body as changed by `values`; `nil` if others, or none, have changed it.
+    /// Returns the length of the body as changed by `values`; `nil` if the body was not changed by these values.
     func length(by values: RequestInjections) -> Int? {
         guard case .changed(let body, let own) = state, own === values else { return nil }
         return body.count

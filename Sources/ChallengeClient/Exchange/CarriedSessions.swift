@@ -8,7 +8,7 @@ internal import HTTPWire
 struct CarriedSessions {
     /// The logins of the request's route, with this worker's snapshot of their sessions.
     var route: RouteSessions?
-    /// The generation last sent per slot; 0 for none.
+    /// The generation last sent per slot; 0 if the slot had no session.
     private var generations: [UInt64] = []
     /// The slots whose session was empty when the request was last sent.
     private var empty = SlotSet()
@@ -18,7 +18,7 @@ struct CarriedSessions {
     private(set) var hasRetriedEmpty = false
     /// The unverified sessions that this exchange tries on behalf of all waiters.
     private(set) var unverifiedSessions: [(slot: Int, session: HeldSession)] = []
-    /// The fields that the request was last sent with, whatever has become of their sessions.
+    /// The fields that the request was last sent with, even if their sessions have ended since.
     private(set) var sentFields = SessionFields.none
     /// The fields that the request was sent with, if the answer is examined for them.
     var examinedFields: SessionFields? { sentFields.examinesAnswers ? sentFields : nil }
@@ -57,8 +57,8 @@ struct CarriedSessions {
 
     /// Returns the fields of the current sessions and records which were used.
     ///
-    /// `skipsConnectionLogin`: sessions that bind a connection count as not sent, so that a challenge from there is the
-    /// first.
+    /// `omitsConnectionCredential`: sessions that bind a connection count as not sent, so that a challenge from there
+    /// is the first.
     mutating func load(from gate: SharedAttemptGate, now: Int64, omitsConnectionCredential: Bool) -> SessionFields {
         guard let route else { return .none }
         route.refresh(from: gate, now: now)
@@ -107,7 +107,7 @@ struct CarriedSessions {
 
     // MARK: Sent sessions
 
-    /// Returns the generation last sent for `slot`, or `nil` for none.
+    /// Returns the generation last sent for `slot`, or `nil` if none was sent.
     func sent(_ slot: Int) -> UInt64? {
         generations.indices.contains(slot) && generations[slot] != 0 ? generations[slot] : nil
     }
@@ -122,7 +122,8 @@ struct CarriedSessions {
     /// Returns true if a login has brought a session for this exchange that has not expired.
     func hasEstablished(now: Int64) -> Bool { established.map { !$0.isExpired(at: now) } ?? false }
 
-    /// Returns true if a session that the request carries is no longer the one that is held. Those it tries do not count.
+    /// Returns true if a session that the request carries is no longer the held one. Sessions that it tries do not
+    /// count.
     func hasEnded(by gate: SharedAttemptGate, now: Int64) -> Bool {
         guard let route else { return false }
         route.refresh(from: gate, now: now)

@@ -18,7 +18,7 @@ extension Exchange {
         case refused(ExchangeError)
     }
 
-    /// Puts the values of sessions into target and body.
+    /// Writes the values of sessions into target and body.
     func inject(_ values: RequestInjections, of fields: SessionFields, at client: UpstreamClient) -> Injection {
         if let fault = target.withSpan({ values.fault(ofTarget: $0) }) { return .refused(ExchangeError(fault)) }
         injected.setTarget(target, by: values, base: client.plan.basePath.count)
@@ -31,7 +31,7 @@ extension Exchange {
                 guard body.beginChange() else { throw .bodyTooLong }
                 return .waiting
             }
-            // A body without bytes is none.
+            // An empty body is left alone.
             guard !original.isEmpty else { return .done(framing(0)) }
             let changed = try values.changed(original, form: form)
             body.change(to: changed, by: values)
@@ -62,7 +62,7 @@ extension Exchange {
         let isPage = values.cleansPages && transfer.isCleanablePage
         injected.beginPage(isPage ? values.cleaner.bodyCleaner() : nil)
         let isValid = transfer.changeValues(isReasonRemoved: { values.cleaner.finds(in: $0) }) { kind, name, value in
-            // Would be wrong for a body in which something is replaced.
+            // The digest would be wrong for a body in which something is replaced.
             if isPage, kind == .other, name.isDigestOfBody { return .removed }
             return values.cleaner.cleaned(value, kind.cleaned(named: name), base: client.plan.basePath).map {
                 .value($0)
@@ -73,7 +73,8 @@ extension Exchange {
         return isValid
     }
 
-    /// Passes on what is held back of a page after its end. Returns false if the caller has no room for it yet.
+    /// Passes on the bytes of a page that are still held back at its end. Returns false if the caller has no room for
+    /// them yet.
     func deliverRest(of transfer: Transfer) -> Bool {
         guard injected.isHoldingBody, machine.state.isDelivering else { return true }
         injected.cleanBody(of: transfer, isEnd: true)
@@ -82,7 +83,7 @@ extension Exchange {
         return transfer.body.isEmpty
     }
 
-    /// Returns true if fields after the answer's body hold a value; then none is passed on.
+    /// Returns true if fields after the answer's body hold a value; then none of these fields is passed on.
     func trailersHoldValues(_ transfer: Transfer) -> Bool {
         guard let values = sessions.examinedFields?.injections else { return false }
         var isFound = false

@@ -20,7 +20,7 @@ extension Exchange {
         var answer = requestSession(
             slot, rejected: sessions.rejected(slot, at: target), isChallenged, of: client, at: route)
         if isChallenged, case .use(let held) = answer, held.session.isEmpty {
-            // Established before some other request, where nothing was asked for.
+            // Established before another request, to which no challenge came.
             answer = requestSession(slot, rejected: held.generation, isChallenged, of: client, at: route)
         }
         switch answer {
@@ -29,7 +29,7 @@ extension Exchange {
         case .logIn, .wait:
             guard !request.isCheck else { return perform(machine.sessionFailed(.loginUnderWay)) }
             leadsLogin = answer == .logIn
-            // The timer starts anew: an earlier wait, such as for the beginning of a login page, had its own limit.
+            // The timer restarts: an earlier wait, such as for the beginning of a login page, had its own limit.
             timer.arm(at: runtime.loop.now + client.plan.timeouts.login)
             waitingFor = route.slots[slot].key
             awaitedLogin = route.slots[slot].key.challenge
@@ -63,7 +63,7 @@ extension Exchange {
         return RefusedUse(key: resource, generation: generation)
     }
 
-    /// Returns the request's own URL for a login; `nil` if the target is no path (`*` of OPTIONS).
+    /// Returns the request's own URL for a login; `nil` if the target is not a path (`*` of OPTIONS).
     private func address(at client: UpstreamClient) -> WebURL? {
         let url = client.plan.address(of: target)
         return url.path.hasPrefix("/") ? url : nil
@@ -85,7 +85,7 @@ extension Exchange {
             guard machine.challengedSlot == slot, held.session.isEmpty, !sessions.hasRetriedEmpty else {
                 return use(held, isNew: true)
             }
-            // Established before some other request, where nothing was asked for.
+            // Established before another request, to which no challenge came.
             sessions.retryEmpty(held.generation, in: slot)
             perform(machine.askAgain())
         case .verify(_, let session): tryOut(session, isNew: true)
@@ -281,7 +281,7 @@ extension Exchange {
         resumeAnswer { $0.perform($0.keepSession(isConfirmed: false)) }
     }
 
-    /// Lets the held answer pass. Records a refusal for this route only if the session is confirmed.
+    /// Delivers the held answer. Records a refusal for this route only if the session is confirmed.
     private func keepSession(isConfirmed: Bool) -> ExchangeMachine.AnswerAction {
         if !isConfirmed { finding.refusal = nil }
         return machine.sessionKept()
@@ -325,7 +325,7 @@ extension Exchange {
 }
 
 extension LoginFailure {
-    /// True if no credential was sent: the latch is closed, or none is available.
+    /// True if no credential was sent: the latch is closed, or no credential is available.
     fileprivate var isWithoutAttempt: Bool {
         switch code {
         case .accountLocked, .attemptsKept, .latched, .noCredential: true

@@ -11,7 +11,7 @@ internal import HTTPWire
 extension Exchange: TransferOwner {
     /// Passes interim responses on.
     ///
-    /// 100 is delivered as such only if it was not requested here; otherwise `exchangeWantsBody` stands for it (RFC
+    /// 100 is delivered as such only if it was not requested here; otherwise `exchangeWantsBody` is called instead (RFC
     /// 9110 §15.2).
     package func transferHasInterims(_ transfer: Transfer) {
         guard let caller else { return }
@@ -19,7 +19,7 @@ extension Exchange: TransferOwner {
         let values = isInjected ? sessions.examinedFields?.injections : nil
         transfer.takeInterims { head, bytes in
             if head.status == 100, isAsked { return caller.exchangeWantsBody() }
-            // Only hints, which nobody misses.
+            // Interim responses are only hints and may be dropped.
             if let values, values.cleaner.finds(in: bytes) { return }
             caller.exchangeDelivers(interim: head, in: bytes)
         }
@@ -41,7 +41,7 @@ extension Exchange: TransferOwner {
                 from: transfer, of: client.plan, target: target, now: runtime.wallClock())
         }
         if transfer.isUpgrade, transfer.answer.status == 101 { return perform(machine.switched()) }
-        // Most responses need no examination, which costs the hot path a few comparisons.
+        // Most responses need no examination; these few comparisons on the hot path recognize them.
         guard !route.slots.isEmpty, !request.keepsCredentials, transfer.passes(route.filter) else {
             return perform(machine.headReceived(ExaminedAnswer(.pass, status: transfer.answer.status)))
         }
@@ -110,12 +110,13 @@ extension Exchange: TransferOwner {
             sessions.confirmationsBefore = runtime.gate.read { $0.sessions.confirmations }
             confirm(slot)
         case .deliver(let verifiesSessions):
-            // Also if another exchange's login established the session: the record of the old one is no refusal.
+            // Also if another exchange's login established the session: the record of the old session is not a refusal
+            // of the new one.
             if verifiesSessions, let slot = machine.establishedSlot ?? sessions.refusedSlot { forgetRefusal(of: slot) }
             deliverHead()
         case .discard:
-            // At once: what the caller still sends must not displace the beginning of the body while the login runs.
-            // Nothing more of it is sent after a head with 300 or above.
+            // Rewound at once: bytes that the caller still sends must not displace the beginning of the body while the
+            // login runs. Nothing more of the body is sent after a head with 300 or above.
             body.rewind()
             if let client { timer.arm(at: runtime.loop.now + client.responseDelay) }
         case .giveUp(let slot):
@@ -213,15 +214,15 @@ extension Exchange: TransferOwner {
     /// Asks the caller for more of the body if there is room.
     package func transferTookBody(_ transfer: Transfer) {
         if let client, !machine.state.isDelivering, machine.state != .examining {
-            // The answer is not late while the request is being sent, nor while the caller is awaited, who has a time
-            // limit of its own.
+            // The answer is not late while the request is being sent, nor while the caller is awaited, which has its
+            // own time limit.
             if body.isDrained { timer.disarm() } else { timer.arm(at: runtime.loop.now + client.responseDelay) }
         }
         if !machine.state.hasEnded, wantsBody { caller?.exchangeWantsBody() }
     }
 
-    /// Returns true if the request may be resent by the stream itself: idempotent, with its body held (RFC 9110
-    /// §9.2.2), and no attempt to log in that the server may have counted.
+    /// Returns true if the stream itself may resend the request: the method is idempotent and the body held (RFC 9110
+    /// §9.2.2), and the request is not an attempt to log in that the server may have counted.
     package func mayResend() -> Bool { request.method.isIdempotent && !machine.triesCredential && body.rewind() }
 
     /// Returns true if a session of the request has ended since its fields were written.
@@ -277,7 +278,7 @@ extension Exchange: TransferOwner {
 
     /// Sends the request again. A session that it carried, that it needs, and that has ended since, comes first.
     private func sendAgain() {
-        // At once, as after a challenge: a login may come before, and the caller's body goes on.
+        // Rewound at once, as after a challenge: a login may come first, and the caller's body continues.
         body.rewind()
         guard let route = sessions.route, let slot = missingSlot, sessions.sent(slot) != nil else { return send() }
         perform(machine.sessionIsOver(slot, login: route.slots[slot].key.challenge))

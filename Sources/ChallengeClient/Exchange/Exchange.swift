@@ -138,7 +138,7 @@ package final class Exchange {
         end()
     }
 
-    /// Cancels the exchange and releases timer and caller, before the connection goes.
+    /// Cancels the exchange and releases timer and caller, before the connection is closed.
     package func close() {
         cancel()
         timer.cancel()
@@ -192,7 +192,7 @@ package final class Exchange {
         caller?.exchangeBroke(error)
     }
 
-    /// Releases everything that the exchange held, in whatever state the transfer is.
+    /// Releases everything that the exchange held, in any state of the transfer.
     func end() {
         timer.disarm()
         if stream != nil { releaseTransfer() }
@@ -261,7 +261,7 @@ package final class Exchange {
             body.beginReading(by: fields.bodyReaders(for: target.text))
         {
             machine.bodyIsUnread()
-            // By the timer only: a caller delivering more of the body must not find the exchange over.
+            // By the timer only: the exchange must not end while the caller delivers more of the body.
             return timer.arm(at: runtime.loop.now)
         }
         do throws(CurlError) {
@@ -340,7 +340,7 @@ package final class Exchange {
         case .send: send()
         case .readMore: timer.arm(at: runtime.loop.now)
         case .askCaller:
-            // The caller has a time limit of its own.
+            // The caller has its own time limit.
             timer.disarm()
             caller?.exchangeWantsBody()
         case .refuse:

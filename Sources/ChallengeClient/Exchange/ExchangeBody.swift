@@ -71,10 +71,11 @@ struct ExchangeBody: ~Copyable {
     /// Stops holding bytes, because the request is not sent again.
     mutating func stopKeeping() { buffer.stopKeeping() }
 
-    /// Releases the body after the exchange. A file goes at once, as a kept connection may be idle for minutes.
+    /// Releases the body after the exchange. A file is removed at once, because a kept connection may be idle for
+    /// minutes.
     mutating func discard() { buffer.discard() }
 
-    /// Forgets what was read for signatures, and the change.
+    /// Drops the data read for signatures, and the change.
     mutating func forgetReadings() {
         progress = BodyProgress()
         change = BodyChange()

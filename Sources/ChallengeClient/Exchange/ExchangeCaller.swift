@@ -10,7 +10,7 @@ internal import Secrets
 package protocol ExchangeCaller: AnyObject {
     /// Writes the request's fields, except hop-by-hop fields and those that `sessions` override.
     ///
-    /// Its cookies are merged with those of `cookies`. Called again each time the request is sent.
+    /// The caller's cookies are merged with those of `cookies`. Called again each time the request is sent.
     func writeFields(
         into fields: FieldSink, overriddenBy sessions: SessionFields, cookies: RequestCookies?
     )
@@ -47,7 +47,7 @@ package protocol ExchangeCaller: AnyObject {
 }
 
 extension ExchangeCaller {
-    /// Does nothing: only listeners for auth requests need it.
+    /// Does nothing: only listeners for auth requests need this call.
     package func exchangeAuthorizes(_ answer: AuthRequestAnswer) {}
 }
 
@@ -55,7 +55,7 @@ extension ExchangeCaller {
 package struct AuthRequestAnswer {
     private let sessions: SessionFields
     private let keepsCredentials: Bool
-    /// The signed fields, valid for this one request.
+    /// The signed fields, valid for this request only.
     private var signed: [InjectedField] = []
     /// The sessions' cookies, to be merged with the caller's into one field.
     package let cookies: RequestCookies?

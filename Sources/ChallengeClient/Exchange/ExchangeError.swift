@@ -5,9 +5,10 @@ package import ChallengeHandling
 internal import Curl
 internal import HTTPWire
 
-/// The reason for which an exchange ends without the upstream's response.
+/// The reason why an exchange ends without the upstream's response.
 ///
-/// Holds what happened and what to do. One place in the gateway turns it into a local reply, one into a log level.
+/// Holds the problem and its remedy. The proxy turns it into a local reply in one place, and into a log level in
+/// another.
 package struct ExchangeError: Error, Sendable, Equatable {
     /// The kinds of errors.
     package enum Kind: Sendable, Equatable {
@@ -37,7 +38,8 @@ package struct ExchangeError: Error, Sendable, Equatable {
 
     /// The kind.
     package var kind: Kind
-    /// One or two sentences for the caller: what happened and what to do. Names the upstream by its name only.
+    /// One or two sentences for the caller: the problem and its remedy. Refers to the upstream only by its configured
+    /// name.
     package var detail: String
     /// Additional text for the operator's log, such as libcurl's own. Never a secret.
     package var cause: String

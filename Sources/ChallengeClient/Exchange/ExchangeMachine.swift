@@ -3,11 +3,11 @@
 
 internal import ChallengeHandling
 
-/// The course of one exchange: transfers to send, answers to hold or deliver, and its end.
+/// Course of one exchange: transfers to send, answers to hold or deliver, and its end.
 ///
-/// A value without I/O and without a clock; `Exchange` carries its actions out. Sessions are known only by the index
-/// (`slot`) of their login in the route's list. An event that the state does not allow traps in debug builds, and
-/// changes nothing in release builds.
+/// Value type without I/O and clock; `Exchange` carries out its actions. Sessions are known only by the index (`slot`)
+/// of their login in the route's list. An event that the state does not allow traps in debug builds, and changes
+/// nothing in release builds.
 package struct ExchangeMachine: ~Copyable {
     /// The limit of rounds of challenge and answer per exchange (CONTRIBUTING, rule 2).
     package static let maxRounds = 8
@@ -39,7 +39,7 @@ package struct ExchangeMachine: ~Copyable {
     package private(set) var establishedSlot: Int?
     /// The slot of the last challenge, if its outcome is open.
     package private(set) var challengedSlot: Int?
-    /// True if the upstream is asked to say 100 before it gets the body.
+    /// True if the upstream is asked for a 100 before it gets the body.
     package private(set) var expectsContinue: Bool
     /// True if the request omits the credential of a session that authenticates connections. The upstream sent no
     /// challenge there.
@@ -96,12 +96,12 @@ package struct ExchangeMachine: ~Copyable {
         establishedSlot = session.isTakenOver ? nil : slot
         guard missing == slot else { return begin(missing: missing) }
         if session.isHidden, rounds < Self.maxRounds {
-            // Nothing was sent with it: a challenge to what comes next is the first.
+            // Nothing was sent with the session: a challenge to the next request is the first.
             establishedSlot = nil
             rounds += 1
             return .logIn(slot: slot)
         }
-        // Another login would have the same result, without end.
+        // Another login would have the same result each time.
         return sessionFailed(.expiredAtOnce(session.login))
     }
 
@@ -157,8 +157,8 @@ package struct ExchangeMachine: ~Copyable {
 
     /// Records that the stream takes the body for the first time since sending.
     ///
-    /// Returns true if the upstream honors an expectation (it said 100), false if it let the wait pass, and `nil` if
-    /// neither shows (RFC 9110 §10.1.1).
+    /// Returns true if the upstream honors an expectation (it sent 100), false if it let the wait expire, and `nil` if
+    /// neither is known (RFC 9110 §10.1.1).
     package mutating func bodyIsTaken(wasContinued: Bool, hasWaited: @autoclosure () -> Bool) -> Bool? {
         guard isExpecting else { return nil }
         isExpecting = false
@@ -215,7 +215,7 @@ package struct ExchangeMachine: ~Copyable {
             end()
             return .giveUp(slot: slot)
         }
-        // Another scope is another session: the new session for the smaller scope says nothing about it.
+        // Another scope means another session: the new session for the smaller scope says nothing about it.
         if mayRepeat { establishedSlot = nil }
         rounds += 1
         state = .settling(then: .logIn(slot: slot), swallowed: 0)
@@ -315,7 +315,7 @@ package struct ExchangeMachine: ~Copyable {
         }
     }
 
-    /// Sends the request in another form, because the upstream did not accept this one.
+    /// Sends the request in another form, because the upstream did not accept the present one.
     private mutating func sendOtherwise(canReplay: Bool) -> EndAction {
         guard case .sending = state else { return misused("transferEnded", .wait) }
         return canReplay ? .send : endFailed(.bodyNotReplayable)

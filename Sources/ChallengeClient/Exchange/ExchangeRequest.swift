@@ -7,7 +7,7 @@ package import HTTPWire
 package struct ExchangeRequest {
     /// The method, known or not.
     package var method: RequestMethod
-    /// The method's name, if it is not a known one.
+    /// The method's name if it is not a known method.
     package var otherMethod: String
     /// The body's framing.
     package var framing: BodyFraming

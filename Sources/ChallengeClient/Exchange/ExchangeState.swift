@@ -11,7 +11,7 @@ package enum ExchangeState: Sendable, Equatable {
     case reading
     /// A transfer runs, and its final head is awaited.
     case sending
-    /// The head is here; the beginning of the body tells if it is a challenge.
+    /// The head has arrived; the beginning of the body decides if it is a challenge.
     case examining
     /// The answer, a challenge in spite of a session, is held. It stays so until it is known if that session is over.
     case holding(slot: Int)
@@ -74,11 +74,11 @@ extension ExchangeMachine {
 
     /// The end of a transfer.
     package enum TransferEnd: Sendable, Equatable {
-        /// The connection ended; `resend` says if the request may be sent again.
+        /// The connection ended; `resend` tells if the request may be sent again.
         case broken(ExchangeError, resend: FailureMeaning.Resend)
         /// The answer is complete.
         case complete
-        /// The upstream refuses to say 100 before the body (RFC 9110 §15.5.18).
+        /// The upstream refuses to send 100 before the body (RFC 9110 §15.5.18).
         case expectationRefused
         /// The request or the answer is unusable: its body is lost, or it breaks a rule.
         case lost(ExchangeError)

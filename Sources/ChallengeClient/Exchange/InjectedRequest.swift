@@ -4,13 +4,13 @@
 internal import ChallengeHandling
 internal import HTTPWire
 
-/// What one exchange sends and receives otherwise because of its sessions' values: target, head and body.
+/// Changes to one exchange because of its sessions' values: in the target, the head and the body.
 ///
-/// Everything else, such as routes, latches and logs, uses the caller's target.
+/// All other users of the request, such as routes, latches and logs, see the caller's target.
 struct InjectedRequest: ~Copyable {
-    /// Path and query with the values; empty if there are none.
+    /// Path and query with the values; empty if there are no values.
     private(set) var target = ByteQueue()
-    /// Cleans the body of the answer, if it is a page that is to be cleaned.
+    /// Cleaner of the answer's body, if this is a page to be cleaned.
     private var page: BodyCleaner?
     /// The number of bytes in the transfer that are clean, but were left there by the caller.
     private var clean = 0
@@ -37,13 +37,13 @@ struct InjectedRequest: ~Copyable {
 
     // MARK: Answers
 
-    /// Begins with the body of an answer; `nil` if it is no page that is to be cleaned.
+    /// Begins the body of an answer; `nil` if the answer is not a page to be cleaned.
     mutating func beginPage(_ cleaner: BodyCleaner?) {
         page = cleaner
         clean = 0
     }
 
-    /// Cleans what has come of the answer's body. `isEnd`: no more follows.
+    /// Cleans the received part of the answer's body. `isEnd`: no more follows.
     mutating func cleanBody(of transfer: Transfer, isEnd: Bool) {
         guard page != nil, isEnd || transfer.body.count > clean else { return }
         let bytes = transfer.body.copy()
@@ -54,6 +54,6 @@ struct InjectedRequest: ~Copyable {
         clean = transfer.body.count
     }
 
-    /// Records what the caller has left of the body.
+    /// Records the part of the body that the caller has not taken.
     mutating func recordDelivery(of transfer: Transfer) { clean = transfer.body.count }
 }

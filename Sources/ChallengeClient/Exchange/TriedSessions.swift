@@ -60,7 +60,8 @@ struct TriedSessions {
         }
     }
 
-    /// Records the end of the exchange. `trial`: it ended before an answer, and the server may have counted what was sent.
+    /// Records the end of the exchange. `trial`: it ended before an answer, and the server may have counted the sent
+    /// credential.
     mutating func recordEnd(_ trial: UnansweredTrial?) {
         guard areSent, let trial else { return recordAll(.undecided) }
         recordAll(.unanswered(trial))
@@ -82,7 +83,7 @@ struct TriedSessions {
     mutating func nextVerdict() -> SessionVerdict? { verdicts.isEmpty ? nil : verdicts.removeFirst() }
 }
 
-/// A final response as the route's logins see it, and what the request carried.
+/// Final response as the route's logins see it, and the sessions that the request carried.
 package struct ExaminedAnswer: Sendable, Equatable {
     /// The demand of the answer: first as detected, then refined by the state of the exchange.
     package var challenge: Challenge

@@ -9,7 +9,7 @@ final class BodyPipe: Sendable {
     enum Call: Sendable {
         /// The rest is not wanted.
         case broken
-        /// There is room again after the loop has found none.
+        /// There is room again, after the loop has found the pipe full.
         case room
     }
 

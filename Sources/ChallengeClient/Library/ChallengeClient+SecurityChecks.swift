@@ -8,7 +8,7 @@ public import Secrets
 
 // The security checks of a MobileFirst server: `WLClient.registerChallengeHandler` and `WLAuthorizationManager`.
 extension ChallengeClient {
-    /// Registers `handler` for the challenges of its security check, except those of logins under way.
+    /// Registers `handler` for the challenges of its security check, except in logins under way.
     ///
     /// Throws `alreadyRegistered` if that check has a handler.
     public func registerChallengeHandler(
@@ -17,14 +17,14 @@ extension ChallengeClient {
         try life.shared.registry.register(handler)
     }
 
-    /// Unregisters the handler of that security check; does nothing if there is none.
+    /// Unregisters the handler of that security check; does nothing without one.
     public func unregisterChallengeHandler(securityCheck: String) {
         life.shared.registry.unregister(securityCheck: securityCheck)
     }
 
     /// Returns an access token for the words of `scope`, separated by spaces.
     ///
-    /// The token is the held one, or a new one after passing the security checks of the scope. Requests get theirs
+    /// The token is the held one, or a new one after passing the security checks of the scope. Requests get their token
     /// without this call. Throws `login` if a check is not passed, `timedOut` after
     /// `ClientConfiguration.Timeouts.login`, `noServer` without `ClientConfiguration.mobileFirst`.
     public func obtainAccessToken(scope: String = "") async throws(ClientError) -> AccessToken {
@@ -32,7 +32,7 @@ extension ChallengeClient {
             throw ClientError.noServer
         }
         let words = client.configuration.scope.union(Scope(text: scope))
-        // Repeated if another login of this client came first: at most that many were before this one.
+        // Repeated if another login of this client came first; this can happen at most that many times.
         for _ in 0..<16 {
             let outcome = try await life.wait { site, finish in
                 site.requestSession(of: login, scope: words, finish)

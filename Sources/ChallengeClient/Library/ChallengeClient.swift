@@ -14,7 +14,7 @@ public import HTTPTypes
 /// print(try await response.text(upTo: 64 * 1024))
 /// ```
 ///
-/// The daemon `countersign` is built on the same code: one login runs at a time however many requests need it, a
+/// The daemon `countersign` is built on the same code: one login runs at a time for all requests that need it, a
 /// session is held and used until it ends, a rejected answer is not sent twice, and the original request is sent again
 /// after a login. A client has one thread with one loop, which end with `shutdown()`, or when the client and all of its
 /// responses are released.
@@ -36,8 +36,8 @@ public final class ChallengeClient: Sendable {
 
     /// Sends `request` and returns the response once its head is received.
     ///
-    /// Challenges are answered if a registered handler can; all others are responses like any other, including 401. For
-    /// a request with an `Authorization` of its own no login is made. Redirects are not followed.
+    /// Challenges are answered if a registered handler can; all others are ordinary responses, including 401. No login
+    /// is made for a request with its own `Authorization`. Redirects are not followed.
     ///
     /// `timeout`: the limit until the head is received, including logins; without it only the limits in the
     /// configuration apply. Cancelling the task ends the transfer at once. Throws the errors of `ClientError`.
@@ -97,22 +97,22 @@ public final class ChallengeClient: Sendable {
 
     /// Registers `handler` for its gateway's login page, from the next request on.
     ///
-    /// The page is expected at the locations of `patterns`, or at every server if there are none. Throws
-    /// `alreadyRegistered` if that gateway name is in use, `noLocation` for an invalid `LocationPattern`.
+    /// The page is expected at the locations of `patterns`, or at every server if empty. Throws `alreadyRegistered` if
+    /// that gateway name is in use, `noLocation` for an invalid `LocationPattern`.
     public func registerChallengeHandler(
         _ handler: some GatewayChallengeHandler, at patterns: String...
     ) throws(RegistrationError) {
         try life.shared.registry.register(handler, at: patterns)
     }
 
-    /// Unregisters the handler of that gateway, and drops its session; does nothing if there is none.
+    /// Unregisters the handler of that gateway, and drops its session; does nothing without one.
     public func unregisterChallengeHandler(gatewayName: String) {
         life.shared.registry.unregister(gatewayName: gatewayName)
     }
 
     /// Registers `handler` for HTTP challenges of every server.
     ///
-    /// Of several handlers for one location, the first that can handle a challenge is asked.
+    /// If several handlers match a location, the first that can handle a challenge is asked.
     public func registerChallengeHandler(_ handler: some ChallengeHandler) {
         life.shared.registry.register(.everywhere(handler, RegistrationNumber()))
     }

@@ -8,7 +8,7 @@ public import Secrets
 /// The configuration of a `ChallengeClient`: connections, limits, and the providers for logins.
 ///
 /// All defaults are safe: nothing is sent to an origin that is neither requested nor named here, no secret is sent to
-/// another machine unencrypted, and no wait is endless.
+/// another machine unencrypted, and each wait has a limit.
 public struct ClientConfiguration: Sendable {
     /// The time limits. None is endless.
     public struct Timeouts: Sendable {
@@ -55,7 +55,7 @@ public struct ClientConfiguration: Sendable {
     public var mobileFirst: MobileFirstServer?
     /// The origins that login forms may be sent to besides the request's own. Servers cannot add to them.
     public var loginOrigins: Set<Origin> = []
-    /// The credentials for handlers that use stored ones (`CredentialChallengeHandler`); none by default.
+    /// The credentials for handlers that use stored ones (`CredentialChallengeHandler`); empty by default.
     public var credentials: any CredentialProvider = FixedCredentials()
     /// The store of rejected credentials, which are not sent again; in memory by default, for the client's lifetime.
     public var attempts: any AttemptStore = UnkeptAttempts()
@@ -85,7 +85,7 @@ public struct MobileFirstServer: Sendable {
     }
 }
 
-/// The connection settings of a `ChallengeClient`. Environment variables such as `http_proxy` have no effect.
+/// Connection settings of a `ChallengeClient`. Environment variables such as `http_proxy` have no effect.
 public struct ConnectionOptions: Sendable {
     /// The versions of HTTP to use.
     public enum Version: Sendable {
@@ -105,7 +105,7 @@ public struct ConnectionOptions: Sendable {
     public var key: Secret?
     /// Public key pins, one of which the server must match: `sha256//…`, separated by semicolons.
     public var pin: String?
-    /// The URL of an outbound proxy, `http://` or `socks5h://`; `nil` for none.
+    /// The URL of an outbound proxy, `http://` or `socks5h://`; `nil` for direct connections.
     public var proxy: String?
     /// True if secrets may be sent to another machine without TLS. Loopback is always allowed.
     public var allowsPlaintext = false

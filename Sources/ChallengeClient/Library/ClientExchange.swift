@@ -13,7 +13,7 @@ final class ClientExchange {
 
     /// The source of the request's body.
     private enum Source {
-        /// No more is to come.
+        /// The body is complete.
         case done
         /// Bytes from that position on; then the end, or the next piece from `feeder`.
         case bytes([UInt8], from: Int)
@@ -237,7 +237,7 @@ extension ClientExchange {
 
 // The calls of the exchange: fields of the request, and the response.
 extension ClientExchange: ExchangeCaller {
-    /// The fields that only we may set on the connection, including framing (RFC 9110 §7.6.1).
+    /// The fields that only the client may set on the connection, including framing (RFC 9110 §7.6.1).
     private static let own: Set<HTTPField.Name> = [
         .connection, .contentLength, .expect, .transferEncoding, .upgrade, .te, .trailer,
     ]
@@ -252,7 +252,7 @@ extension ClientExchange: ExchangeCaller {
             let name = Array(field.canonicalName.utf8)
             let kind = FieldName(name.span, ByteRange(start: 0, end: name.count))
             if kind == .host || kind.isHopByHop { return }
-            // The program's own is sent, and no session's.
+            // The program's own field is sent, not a session's.
             if field == .authorization { return fields.append(name: "Authorization", value: value.utf8.span) }
             if sessions.override(kind, named: name.span) { return }
             if field == .cookie, cookies != nil { return lines.append(Array(value.utf8)) }

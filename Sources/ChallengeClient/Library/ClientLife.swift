@@ -14,7 +14,7 @@ final class ClientLife: Sendable {
     let shared: ClientShared
     let site: SiteBox
     private let numbers = Atomic<UInt64>(0)
-    /// True after `close`. Locked while work is passed to the loop, so that none reaches a stopped one.
+    /// True after `close`. Locked while work is passed to the loop, so that no work reaches a stopped loop.
     private let isClosed = Mutex(false)
 
     /// The loop's state, set before the first turn and removed after the last.
@@ -28,7 +28,7 @@ final class ClientLife: Sendable {
         func empty() { site.withLock { $0 = nil } }
     }
 
-    /// Starts the thread. Throws `unavailable` if none is available.
+    /// Starts the thread. Throws `unavailable` if no thread can be started.
     init(_ configuration: ClientConfiguration, clock: ManualLoopClock?) throws(ClientError) {
         let shared = ClientShared(configuration)
         self.shared = shared

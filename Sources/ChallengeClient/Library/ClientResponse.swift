@@ -40,7 +40,7 @@ public struct ClientResponse: Sendable {
 ///
 /// At most 144 KiB wait in memory; while they are not read, the server is slowed down, until
 /// `ClientConfiguration.Timeouts.idle` has passed. To be read once, by one task: a second iteration continues after the
-/// first one. An incomplete body ends with an error, so that no part is taken for the whole.
+/// first one. An incomplete body ends with an error, so that a part does not look like the whole.
 public struct ResponseBody: AsyncSequence, Sendable {
     /// The owner of the pipe, released with the last copy of the body.
     private final class Hold: Sendable {

@@ -62,7 +62,7 @@ public final class ClientTunnel: Sendable {
 extension ChallengeClient {
     /// Requests another protocol on the connection, such as `websocket` (RFC 9110 §7.8).
     ///
-    /// The fields that the protocol needs, such as `Sec-WebSocket-Key`, are the request's own, and the program has to
+    /// The fields that the protocol needs, such as `Sec-WebSocket-Key`, are set by the request, and the program has to
     /// check the server's. A challenge to the handshake is answered as for any other request. Throws the errors of
     /// `send`.
     public func upgrade(

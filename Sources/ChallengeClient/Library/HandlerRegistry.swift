@@ -163,7 +163,7 @@ extension HandlerRegistry {
         state.withLock { _ = $0.checks.removeValue(forKey: securityCheck) }
     }
 
-    /// Returns the handlers for one conversation, with a stand-in if `check` has none.
+    /// Returns the handlers for one conversation, with a stand-in if `check` has no handler.
     private func checks(answering check: String? = nil) -> [HandledCheck] {
         var handlers = state.withLock { Array($0.checks.values) }
         if let check { handlers.append(AnsweredCheck(securityCheck: check)) }
@@ -200,7 +200,7 @@ extension HandlerRegistry {
 private struct AnsweredCheck: SecurityCheckChallengeHandler {
     let securityCheck: String
 
-    /// Cancels: there is no other answer.
+    /// Cancels, because there is no other possible answer.
     func handleChallenge(_ challenge: SecurityCheckChallenge) async throws -> ChallengeAnswer {
         if case .rejected(let failure) = challenge.previousAnswer { throw failure }
         return .cancel(reason: "The server asks for \"\(securityCheck)\" again, and no handler of it is registered.")
@@ -223,7 +223,7 @@ enum PlacedHandler {
     /// A counter that rises with every change of the dispatcher.
     var version: UInt64 { if case .dispatched(let dispatcher) = self { dispatcher.version } else { 0 } }
 
-    /// The registrations, each of which makes a login; of a dispatcher, most specific pattern first.
+    /// The registrations, each of which makes a login; those of a dispatcher with the most specific pattern first.
     var registrations: [(handler: any ChallengeHandler, pattern: LocationPattern?, number: RegistrationNumber)] {
         switch self {
         case .dispatched(let dispatcher):

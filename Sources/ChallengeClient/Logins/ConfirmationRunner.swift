@@ -36,8 +36,8 @@ final class ConfirmationRunner {
 
     /// Requests the confirmation of the session of a login page in front of another login's server.
     ///
-    /// Calls `finish` once, with true if the session is over. The first `before` confirmations do not count; by default those
-    /// that have begun by now.
+    /// Calls `finish` once, with true if the session is over. The first `before` confirmations do not count; by
+    /// default, those that have begun by now.
     func requestConfirmation(
         of slot: RouteSessions.Slot, generation: UInt64, after before: UInt64? = nil, at plan: UpstreamPlan,
         challenge: ExaminedResponse, cause: LoginCause, finish: @escaping (_ isOver: Bool) -> Void
@@ -70,7 +70,8 @@ final class ConfirmationRunner {
         !services.gate.read { $0.sessions.isOutdated(key, generation: generation) }
     }
 
-    /// Checks on this loop if `held` still works. This is no login: only a rejection is counted, logged and audited.
+    /// Checks on this loop if `held` still works. A confirmation is not a login: only a rejection is counted, logged
+    /// and audited.
     private func startConfirmation(
         _ slot: RouteSessions.Slot, _ held: HeldSession, after refusal: RefusedUse?, at plan: UpstreamPlan,
         challenge: ExaminedResponse?, _ cause: LoginCause
@@ -90,13 +91,14 @@ final class ConfirmationRunner {
             }
             if let use = held.session.use {
                 if confirmation == .stillGood { services.observer.sessionAccepted(key) }
-                // Another node or an earlier process may have seen it accepted: the next login of this one decides.
+                // Another node or an earlier process may have recorded an acceptance: the next login of this process
+                // decides.
                 let isOthers = held.isTakenOver && services.gate.acceptance(of: use) == nil
                 if confirmation == .over, isOthers { confirmation = .unknown }
                 if confirmation == .over {
                     let failure = await services.close(use, for: key)
                     services.observer.loginEnded(key, .failure(failure), cause, after: .zero)
-                    // Of an earlier value nobody is told: whoever waits logs in with the present one.
+                    // If the credential was replaced meanwhile, waiters are not failed: they log in with the new value.
                     if services.credentialVersions?.isReplaced(use.credential) != true {
                         return services.notify(
                             services.gate.change {

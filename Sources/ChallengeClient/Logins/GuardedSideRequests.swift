@@ -5,7 +5,7 @@ internal import ChallengeHandling
 internal import EventLoop
 internal import HTTPTypes
 
-/// The side requests of a login behind a login page (WebSEAL before MobileFirst).
+/// Side requests of a login that is protected by a login page (WebSEAL in front of MobileFirst).
 ///
 /// They carry the page's session, and log in to the page if it comes in place of an answer. The logins of gateways
 /// themselves send theirs directly.
@@ -30,7 +30,7 @@ struct GuardedSideRequests: SideRequests {
         wallClock = runtime.services.wallClock
     }
 
-    /// Sends `request`, and once more if a login page answers and its login succeeds.
+    /// Sends `request`, and sends it again if a login page answers and its login succeeds.
     func send(_ request: SideRequest) async throws(SideRequestError) -> SideResponse {
         let pages = pages(at: request.url)
         guard !pages.isEmpty else { return try await direct.send(request) }

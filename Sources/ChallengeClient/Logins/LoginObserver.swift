@@ -7,7 +7,7 @@ package import ChallengeHandling
 ///
 /// Called on a worker's thread; must not block.
 package protocol LoginObserver: Sendable {
-    /// Reports the beginning of a login. Until its end there is no other of that key.
+    /// Reports the beginning of a login. No other login of that key begins before its end.
     func loginBegan(_ key: SessionKey, _ cause: LoginCause)
     /// Reports a step of a login, redacted.
     func loginStepped(_ key: SessionKey, _ step: ConversationStep)
@@ -23,11 +23,11 @@ package protocol LoginObserver: Sendable {
 }
 
 extension LoginObserver {
-    /// Does nothing.
+    /// Does nothing: observers may ignore this event.
     package func sessionAccepted(_ key: SessionKey) {}
-    /// Does nothing.
+    /// Does nothing: observers may ignore this event.
     package func logoutEnded(_ key: SessionKey, _ failure: LoginFailure?) {}
-    /// Does nothing.
+    /// Does nothing: observers may ignore this event.
     package func sessionShared(_ key: SessionKey) {}
 }
 

@@ -17,8 +17,8 @@ package struct LoginLimit: Sendable {
         self.loop = loop
     }
 
-    /// Returns the result of `login` within the limit, after which its conversation is cut off. A timeout leaves the
-    /// credential's state unknown.
+    /// Returns the result of `login` within the limit, after which its conversation is cut off. After a timeout, the
+    /// credential's state is unknown.
     fileprivate func result(
         for key: SessionKey, _ conversation: Conversation,
         of login: @escaping @Sendable (Conversation) async -> Result<Session, LoginFailure>
@@ -92,7 +92,7 @@ extension ClientServices {
 
     /// Returns the refusal of a login of `key` if the last one's latch is still closed.
     ///
-    /// So that the server is not asked for a challenge for each request of a caller. `nil` if the credential has
+    /// Without this check, each request of a caller would ask the server for a challenge. `nil` if the credential has
     /// changed, or cannot be looked up.
     func closedLatch(of key: SessionKey) async -> LoginFailure? {
         await closedLatch(
@@ -263,7 +263,7 @@ private struct BoundedRequests: SideRequests {
     }
 }
 
-/// Credentials that are looked up until the deadline.
+/// Credentials that can be looked up until the deadline.
 private struct BoundedCredentials: CredentialProvider {
     let credentials: any CredentialProvider
     let deadline: LoginDeadline

@@ -66,7 +66,7 @@ package final class LoginRunner {
         }
     }
 
-    /// Starts a login for the next exchange; the one that met the challenge does not wait.
+    /// Starts a login for the next exchange; the one that received the challenge does not wait.
     func logInUnawaited(
         _ route: RouteSessions, slot: Int, rejected: UInt64?, ticket: ExchangeTicket, of client: UpstreamClient,
         challenge: ExaminedResponse?, cause: @autoclosure () -> LoginCause
@@ -166,7 +166,8 @@ package final class LoginRunner {
 
     /// Returns the held session if its login ends sessions at the server.
     ///
-    /// A logout for all scopes would end the new session as well: there the server's own session stays the same.
+    /// A logout for all scopes would end the new session as well: for such a login the server's own session stays the
+    /// same.
     private func replaced(_ key: SessionKey, _ login: Authenticator, at plan: UpstreamPlan) -> PendingLogout? {
         guard let logout = login.logout, !logout.endsAllScopes, let held = gate.held(key) else { return nil }
         return PendingLogout(key: key, session: held.session, logout: logout, plan: plan)
@@ -200,7 +201,7 @@ package final class LoginRunner {
             let ended: Result<Session, LoginFailure>?
             if let sharing = services.sharing {
                 ended = await limit.result(inTurnFor: key, login: { await run(login) }) { login in
-                    // No other node has to wait for what sends nothing, even if the latch is opened meanwhile.
+                    // If nothing is sent, other nodes do not have to wait, even if the latch is opened meanwhile.
                     if let failure = await services.closedLatch(of: key) { return await run(RefusedLogin(failure)) }
                     return await sharing.logIn(key, isRenewal: cause.isRenewal, by: login)
                 }
@@ -290,7 +291,7 @@ final class LoginWaiters {
             }
             logins.removeValue(forKey: ticket.exchange)?(outcome)
             if case .verify(let key, let unverified) = outcome {
-                // The waiter has left meanwhile: another is to try the session.
+                // The waiter has left meanwhile: another one is to try the session.
                 runtime.logins.recordVerification(
                     of: key, generation: unverified.generation, .undecided, ticket: ticket)
             }

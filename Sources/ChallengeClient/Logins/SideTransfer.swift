@@ -86,7 +86,7 @@ final class SideTransfer: TransferOwner {
             try easy.set(.forbidReuse, true)
         }
         stream.fields.suppress("Expect")
-        // The body should come unencoded (RFC 9110 §12.5.3); `complete` handles servers that compress all the same.
+        // The body should come unencoded (RFC 9110 §12.5.3); `complete` handles servers that compress nevertheless.
         if !request.fields.contains(.acceptEncoding) {
             try stream.fields.append(name: "Accept-Encoding", value: "identity")
         }
@@ -143,7 +143,8 @@ final class SideTransfer: TransferOwner {
 
     private static let tooLong = SideRequestError(.badAnswer, reason: "the answer is longer than 1 MiB")
 
-    /// Ends with `response` and the decoded body so far, at most 1 MiB; a longer one fails unless truncated is enough.
+    /// Ends with `response` and the decoded body so far, at most 1 MiB; a longer body fails unless a truncated one is
+    /// enough.
     ///
     /// A body with an unknown coding is left out; `Content-Encoding` stays then.
     private func complete(_ response: SideResponse) {

@@ -145,8 +145,8 @@ package final class ConversationLog: LoginObserver {
 
     /// Returns true if the record should be stored.
     ///
-    /// One without any request is stored only if its failure differs from the previous one: fixed fields are looked up
-    /// every few seconds, and each request to a latched credential checks for a change.
+    /// A record without any request is stored only if its failure differs from the previous one: fixed fields are
+    /// looked up every few seconds, and each request to a latched credential checks for a change.
     private func isWorthKeeping(_ record: ConversationRecord, behind ended: [ConversationRecord]) -> Bool {
         if !record.steps.isEmpty { return true }
         guard let failure = record.failure else { return false }

@@ -83,8 +83,8 @@ package final class LoginMeter: LoginObserver {
             let unverified = state.unverified.take(key)
             switch result {
             case .failure(let failure):
-                // A login that never began stands for a session refused by the server. If accepted before, it is no
-                // login.
+                // A login that never began means a session refused by the server. If that session was accepted before,
+                // the refusal does not count as a login.
                 guard hasStepped != nil || unverified != nil else { return }
                 state.add(
                     key, unverified?.cause ?? cause, failure: failure.code, after: unverified?.duration ?? duration)

@@ -24,7 +24,7 @@ package final class UpstreamMeter {
     /// Creates a meter at zero.
     package init(name: String) { reading = UpstreamReading(name: name) }
 
-    /// Counts an exchange. `whole` and `own`: its duration, and our share of that, in nanoseconds.
+    /// Counts an exchange. `whole` and `own`: its duration, and the proxy's share of that, in nanoseconds.
     package func ended(_ end: End, whole: UInt64, own: UInt64) {
         switch end {
         case .response(let status): reading.count(status: status)
@@ -67,9 +67,9 @@ package final class UpstreamMeters {
 
 /// The counts of the exchanges with one upstream.
 package struct UpstreamReading: Sendable, Equatable {
-    /// The status codes with counters of their own; any other counts as `otherStatus`.
+    /// The status codes with separate counters; any other counts as `otherStatus`.
     package static let knownStatuses = 100..<600
-    /// The status that stands for all others.
+    /// The status under which all others are counted.
     package static let otherStatus = 0
 
     /// The upstream's name.
@@ -95,7 +95,7 @@ package struct UpstreamReading: Sendable, Equatable {
     /// Creates a reading without counts.
     package init(name: String) { self.name = name }
 
-    /// The responses by status, of those seen; `otherStatus` if not among `knownStatuses`.
+    /// The responses by status, of those seen; `otherStatus` if not in `knownStatuses`.
     package var responses: [(status: Int, count: UInt64)] {
         statuses.indices.compactMap { index in
             guard statuses[index] > 0 else { return nil }
@@ -126,7 +126,7 @@ package struct ChallengeCount: Sendable, Hashable {
     package enum Outcome: String, Sendable, CaseIterable {
         /// A session was available or established, and the request was sent again.
         case answered
-        /// No session was available, or the exchange ended before: a local reply, or none if the caller is gone.
+        /// No session was available, or the exchange ended before: a local reply, or no reply if the caller is gone.
         case failed
         /// The challenge went to the caller, because no further login would change it.
         case passed
@@ -153,8 +153,8 @@ package struct ChallengeCount: Sendable, Hashable {
 package struct LatencyHistogram: Sendable, Equatable {
     /// The exponent of the first bound, in microseconds.
     private static let lowest = 6
-    /// The bounds of all buckets but the last, which has none, in microseconds. A time belongs to the first bucket
-    /// whose bound is not below it.
+    /// The bounds of all buckets except the last, which is unbounded, in microseconds. A time belongs to the first
+    /// bucket whose bound is not below it.
     package static let bounds: [UInt64] = (lowest...26).map { 1 << UInt64($0) }
 
     /// The count of each bucket, not cumulative; one more than there are bounds.

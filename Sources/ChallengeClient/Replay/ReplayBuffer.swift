@@ -46,7 +46,8 @@ package struct ReplayBuffer: ~Copyable {
     /// True if an unsent part is lost: its file could not be read back.
     package private(set) var isBroken = false
 
-    /// Creates a buffer for a new body; `isEmpty` for a request without one. Without a `spool` there is no disk tier.
+    /// Creates a buffer for a new body; `isEmpty` for a request without one. Without a `spool`, the body is held in
+    /// memory only.
     package init(tiers: ReplayTiers, spool: ReplaySpool? = nil, isEmpty: Bool) {
         self.tiers = tiers
         self.spool = spool

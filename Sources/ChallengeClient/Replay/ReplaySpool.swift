@@ -7,7 +7,7 @@ internal import System
 
 /// The disk tier of all exchanges on all workers: makes files, limits their total size, tracks failures.
 ///
-/// A failure here never fails an exchange. If no file is available, the body is streamed as if there were no such tier.
+/// A failure here never fails an exchange. If no file is available, the body is streamed as if there were no disk tier.
 package final class ReplaySpool: Sendable {
     /// The minimum time between two reports, in milliseconds; also of good state before its report.
     static let quietTime: Int64 = 30_000
@@ -70,7 +70,7 @@ package final class ReplaySpool: Sendable {
         return max(0, limit - figures.bytesInUse)
     }
 
-    /// Returns a file for one body, or `nil` if none can be made.
+    /// Returns a file for one body, or `nil` if no file can be made.
     func makeFile() -> SpooledBody? {
         do throws(ReplayFileError) {
             return SpooledBody(file: try opening(), spool: self)
@@ -125,7 +125,7 @@ package final class ReplaySpool: Sendable {
     }
 }
 
-/// The reason for which request bodies are currently not held on disk.
+/// The reason why request bodies are currently not held on disk.
 ///
 /// Requests continue; only a challenge in their middle is then answered by `body-not-replayable`.
 package enum ReplayTrouble: Sendable, Equatable {

@@ -5,7 +5,7 @@ internal import HTTPWire
 
 /// The limits of one request's held body, in bytes: the beginning in memory, the rest in a file.
 ///
-/// A body longer than both together is streamed, and cannot be sent again once more than that was sent.
+/// A body longer than both together is streamed, and cannot be sent again after more than that was sent.
 package struct ReplayTiers: Sendable, Equatable {
     /// The limit in memory.
     package var memory: Int
@@ -41,8 +41,8 @@ extension ReplayTiers {
     /// Returns the tiers for a request's body, and true if the body exceeds them.
     ///
     /// If nothing can challenge and no signature needs the body, nothing has to be read again, except by libcurl itself
-    /// on a kept connection that turns out to be dead. A body that is known not to fit takes no room on disk: it has to be refused while only its
-    /// beginning was sent. `isReadFirst`: the body is read whole before any of it is sent.
+    /// on a kept connection that turns out to be dead. A body that is known to be too long uses no disk space: it has
+    /// to be refused while only its beginning was sent. `isReadFirst`: the body is read whole before any of it is sent.
     func keeping(
         bodyOf request: ExchangeRequest, mayNeedAgain: Bool, isReadFirst: Bool = false, spool: ReplaySpool?
     ) -> (tiers: ReplayTiers, isTooLong: Bool) {
@@ -54,8 +54,8 @@ extension ReplayTiers {
             let tiers = ReplayTiers(memory: memory)
             return (tiers, request.length.map { !tiers.fits($0) } ?? false)
         }
-        // Of unknown length: sent at once and held as it comes. Nearly all such bodies are short, and a login before
-        // them, or a wait for `100 Continue`, would cost each a second because of the few long ones.
+        // Unknown length: sent at once and held as received. Nearly all such bodies are short, and a login before them,
+        // or a wait for `100 Continue`, would cost each a second because of the few long ones.
         guard let length = request.length else { return (self, false) }
         let tiers = ReplayTiers(memory: memory, disk: min(disk, spool.room))
         guard tiers.fits(length) else { return (ReplayTiers(memory: memory), true) }

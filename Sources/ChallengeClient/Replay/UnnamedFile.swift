@@ -5,14 +5,14 @@ internal import Glibc
 
 /// An unnamed file in a directory (`O_TMPFILE`, open(2)), which leaves nothing after a crash.
 ///
-/// Only the daemon's own user can reach it. Its calls block the loop. The directory is the runtime directory, which is
-/// in memory (tmpfs) wherever systemd or XDG provide it: a call is then a copy of at most `ReplayBuffer.recentLimit`,
-/// about fifty microseconds. On a disk it is a copy into the page cache, until the kernel throttles writers with too
-/// many dirty pages. A thread for it would cost each piece two hand-overs, and the caller would be slowed down all the
-/// same.
+/// Only the daemon's own user can reach the file. Its calls block the loop. The directory is the runtime directory,
+/// which is in memory (tmpfs) if systemd or XDG provide it: a call is then a copy of at most
+/// `ReplayBuffer.recentLimit`, about fifty microseconds. On a disk, a call is a copy into the page cache, until the
+/// kernel throttles writers with too many dirty pages. A separate thread would cost two thread switches for each piece,
+/// and the caller would be slowed down nevertheless.
 package final class UnnamedFile: ReplayFile {
     /// The name between opening and unlinking on file systems without unnamed files. Always the same, so that a
-    /// leftover of a crash goes when the next file is made.
+    /// leftover of a crash is removed when the next file is made.
     private static let temporaryName = ".countersign-replay"
     /// The part of the file system that stays free. Others use `/run` too, and fail when it is full.
     private static let reserve = 8
@@ -29,8 +29,8 @@ package final class UnnamedFile: ReplayFile {
         do throws(ReplayFileError) {
             descriptor = try Self.open(directory, isNamed: isNamed)
         } catch {
-            // A runtime directory not made yet, or removed while we run. The admin socket may be created there later
-            // too, hence its mode; the file's own is 0600 in any case.
+            // The runtime directory was not made yet, or was removed while the process runs. The admin socket may be
+            // created there later too, hence its mode; the file's own is 0600 in any case.
             guard error.number == ENOENT, unsafe mkdir(directory, 0o755) == 0 else { throw error }
             descriptor = try Self.open(directory, isNamed: isNamed)
         }
@@ -151,7 +151,7 @@ final class SpooledBody {
 
     deinit { spool.release(reserved) }
 
-    /// Writes `bytes` at `offset`. Returns false, after telling the spool, if budget or file system refuse.
+    /// Writes `bytes` at `offset`. Returns false, after a report to the spool, if budget or file system refuse.
     func write(_ bytes: UnsafeRawBufferPointer, at offset: Int) -> Bool {
         guard spool.reserve(bytes.count) else { return false }
         reserved += bytes.count
@@ -165,7 +165,7 @@ final class SpooledBody {
         return true
     }
 
-    /// Fills `buffer` with the bytes at `offset`. Returns false, after telling the spool, on a failure.
+    /// Fills `buffer` with the bytes at `offset`. Returns false, after a report to the spool, on a failure.
     func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int) -> Bool {
         do throws(ReplayFileError) {
             try unsafe file.read(into: buffer, at: offset)

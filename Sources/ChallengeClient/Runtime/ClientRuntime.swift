@@ -53,8 +53,8 @@ package final class ClientRuntime {
 
     /// Returns the driver for connections that libcurl only establishes.
     ///
-    /// It has its own multi handle: in that of the transfers each connection would count as idle, and libcurl scans all
-    /// idle ones whenever a transfer ends.
+    /// The driver has its own multi handle: in that of the transfers each connection would count as idle, and libcurl
+    /// scans all idle ones whenever a transfer ends.
     package func connections() throws(CurlError) -> CurlDriver {
         if let connectionDriver { return connectionDriver }
         let made = try CurlDriver(loop: loop, connections: 1 << 20)

@@ -15,7 +15,7 @@ package final class ClientServices: Sendable {
     let state: any StateStore
     /// The credential values used by logins; `nil` if changes are not tracked.
     package let credentialVersions: CredentialVersions?
-    /// The disk tier of request bodies; `nil` if there is none.
+    /// The disk tier of request bodies; `nil` without one.
     package let replay: ReplaySpool?
     /// The results of health checks.
     package let checks = UpstreamCheckResults()
@@ -27,7 +27,7 @@ package final class ClientServices: Sendable {
     let chance: @Sendable () -> Double
     /// Receives the events of logins.
     package let observer: any LoginObserver
-    /// Chooses what carries requests to upstreams.
+    /// Factory of the transports that carry requests to upstreams.
     let transport: TransportFactory
 
     /// Creates services; `wallClock` returns milliseconds since 1970, `chance` a random number in 0..<1.

@@ -20,7 +20,7 @@ package final class CredentialVersions: Sendable {
         var used: [SessionKey: [String: ObservedVersion]] = [:]
         /// The values used by logins since then, whose result is unknown.
         var unanswered: [SessionKey: [String: ObservedVersion]] = [:]
-        /// The digests of the values by which the sessions of each key were last established.
+        /// The digests of the values with which the sessions of each key were last established.
         var established: [SessionKey: [String: [UInt8]]] = [:]
         /// The values last seen by the watch.
         var present: [String: ObservedVersion] = [:]
@@ -58,7 +58,7 @@ package final class CredentialVersions: Sendable {
         }
     }
 
-    /// Records the value found by the watch in the lookup of that number; `nil` if there is none.
+    /// Records the value found by the watch in the lookup of that number; `nil` if the credential is gone.
     ///
     /// Returns true if the value differs from one that a login used before.
     @discardableResult
@@ -73,7 +73,7 @@ package final class CredentialVersions: Sendable {
 
     /// The keys whose last login used a value that was replaced since.
     ///
-    /// A removed credential does not count: there is no value to log in with.
+    /// A removed credential does not count: a login would have no value.
     package var outdated: Set<SessionKey> {
         state.withLock { state in
             guard !state.present.isEmpty else { return [] }
@@ -118,7 +118,7 @@ package final class CredentialVersions: Sendable {
         }
     }
 
-    /// Forgets the values of the session of that key, which is no longer held, but not those of its last login.
+    /// Drops the values of the session of that key, which is no longer held, but keeps those of its last login.
     ///
     /// Returns true if one of the login's values was replaced since.
     func forgetSession(of key: SessionKey) -> Bool {
@@ -129,7 +129,8 @@ package final class CredentialVersions: Sendable {
         }
     }
 
-    /// Records the values used by a login. If its result says nothing about them, the held session remains one of the earlier values.
+    /// Records the values used by a login. If its result says nothing about them, the held session still belongs to the
+    /// earlier values.
     func record(_ key: SessionKey, _ recorder: RecordingProvider, _ result: Result<Session, LoginFailure>) {
         let observations = recorder.observations
         guard !observations.isEmpty else { return }
@@ -137,7 +138,7 @@ package final class CredentialVersions: Sendable {
         case .success: store(observations, for: key, isEstablished: true)
         case .failure(let failure) where failure.isUnknown:
             state.withLock { if $0.used[key] != nil { $0.unanswered[key] = observations } }
-        // The session held so far stays, and is one of an earlier value.
+        // The session held so far stays, and belongs to an earlier value.
         case .failure: store(observations, for: key, isEstablished: false)
         }
     }

@@ -29,7 +29,7 @@ package struct RequestCookies {
     /// Appends the one `Cookie` field of a request, merged with the caller's `lines`.
     package func write(mergedWith lines: [[UInt8]], to fields: FieldSink) {
         if lines.isEmpty, injected.isEmpty, others.isEmpty {
-            // The line as rendered for all such requests.
+            // Line rendered once for all such requests.
             guard let field = first?.field else { return }
             return field.withBytes { fields.append(name: "Cookie", value: $0) }
         }

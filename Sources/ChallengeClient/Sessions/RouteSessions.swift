@@ -41,7 +41,7 @@ package final class RouteSessions {
     let connections: ConnectionGroup
     /// The fields of the held sessions.
     private(set) var fields: SessionFields
-    /// The generation of the held session per slot; 0 for none.
+    /// The generation of the held session per slot; 0 if no session is held.
     private(set) var generations: [UInt64]
     /// The slots whose held session is empty: nothing was asked for at the path of their login.
     private(set) var emptySlots = SlotSet()
@@ -182,11 +182,11 @@ extension RouteSessions {
             let isHeld = generations[slot] != 0
             if isHeld, !order.retriesEmptySessions || !wasTriedElsewhere(slot, than: target) { continue }
             let login = slots[slot].login
-            // The caller provides the authorization itself; our fixed fields are sent as well.
+            // The caller provides the authorization itself; the configured fixed fields are sent as well.
             if request.keepsCredentials, login.trigger.detector != nil { continue }
             if sessions.without.contains(slot) { continue }
             if !isHeld, login.isAhead { return slot }
-            // Possibly nothing is asked of such a caller here.
+            // Such a caller may not be challenged here.
             guard login.refusal == nil else { continue }
             switch order {
             case .afterChallenge:

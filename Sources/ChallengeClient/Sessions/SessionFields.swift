@@ -81,7 +81,8 @@ package final class SessionFields {
 
     /// Returns true if an injected field replaces a caller's own field of that name.
     ///
-    /// Also one that a CGI program would confuse with it (RFC 3875 §4.1.18), such as `X_Api_Key` for `X-Api-Key`.
+    /// Also returns true for a name that a CGI program would confuse with that of the field (RFC 3875 §4.1.18), such as
+    /// `X_Api_Key` for `X-Api-Key`.
     package func override(_ kind: FieldName, named name: Span<UInt8>) -> Bool {
         if kind != .other { return kinds.contains(kind) }
         for other in otherNames where FieldName.areEqualToCGI(other.span, name) { return true }

@@ -170,8 +170,8 @@ extension SharedAttemptGate {
 
     /// Ends the login of `key`. Returns the outcomes for its waiters.
     ///
-    /// After a failure, a session that it was to replace serves on, unless that sends a value which another process or node has
-    /// latched; if it was rejected here, its sessions have ended with that.
+    /// After a failure, the session that was to be replaced stays in use. It ends if it sends a value which another
+    /// process or node has latched; if the value was rejected here, its sessions have ended already.
     package func finish(_ key: SessionKey, with result: Result<Session, LoginFailure>) -> Outcomes {
         let (now, chance) = (now(), chance())
         if case .failure = result, let old = read({ $0.sessions.session(of: key) }), let use = old.session.use,

@@ -6,7 +6,7 @@ package import Curl
 
 /// A test connection, made as for a transfer and closed after the TLS handshake.
 package struct ConnectionProbe: Sendable {
-    /// The reason for which the connection failed.
+    /// The reason why the connection failed.
     package struct Failure: Sendable {
         /// Description of the failure, without a full stop.
         package let words: String

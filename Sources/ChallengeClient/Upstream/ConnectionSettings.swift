@@ -27,7 +27,8 @@ package struct ConnectionSettings: Sendable, Equatable {
     package var certificate: Blob?
     /// Its key, PEM.
     package var key: Blob?
-    /// The URL of an outbound HTTP or SOCKS5 proxy; `nil` for none, even if the environment sets one.
+    /// The URL of an outbound HTTP or SOCKS5 proxy; `nil` for direct connections, even if the environment names a
+    /// proxy.
     package var proxy: String?
 
     /// True if secrets may be sent to another machine unencrypted.
@@ -118,7 +119,7 @@ struct VersionSwitch {
 
     private let minimum: TLSVersion
 
-    /// Creates the switch, or `nil` if none is needed or the settings fix the version.
+    /// Creates the switch, or `nil` if it is not needed or the settings fix the version.
     init?(_ settings: ConnectionSettings, mayBeHTTP2: Bool) {
         guard mayBeHTTP2, settings.version == .auto, Self.isNeeded else { return nil }
         minimum = settings.tls.minimum

@@ -62,7 +62,7 @@ package final class CurlDriver: ReadinessHandler, WaitHook {
         hasWork = true
     }
 
-    // After an error of libcurl's own, such as a lack of memory, its multi handle is of no more use.
+    // Replaces the multi handle after an error of libcurl's own, such as a lack of memory: it is unusable then.
 
     private func replaceMulti() {
         guard let fresh = try? MultiHandle(maxIdle: connections) else {
@@ -76,7 +76,7 @@ package final class CurlDriver: ReadinessHandler, WaitHook {
         removeRetired(nil)
     }
 
-    /// Removes a handle from the retired multi handles, and those that are empty.
+    /// Removes a handle from the retired multi handles, and drops those that are empty.
     private func removeRetired(_ easy: EasyHandle?) {
         let all = retired
         retired = []
@@ -109,7 +109,7 @@ package final class CurlDriver: ReadinessHandler, WaitHook {
         unpause(stream)
     }
 
-    /// Has `stream` send its held head at the end of this turn.
+    /// Makes `stream` send its held head at the end of this turn.
     func hold(_ stream: HTTP1Stream) {
         held.append(stream)
         hasWork = true
@@ -225,7 +225,7 @@ package final class CurlDriver: ReadinessHandler, WaitHook {
     }
 
     /// libcurl removes its socket at the end of every transfer and adds it at the next, so a socket that is closed
-    /// through our callback may stay registered in between. Others are closed without a callback.
+    /// through the callback may stay registered in between. Others are closed without a callback.
     private func apply(_ interest: SocketInterest, to fd: Int32, isTransfer: Bool) {
         switch interest {
         case .none: if isTransfer { loop.suspend(fd) } else { loop.unwatch(fd) }

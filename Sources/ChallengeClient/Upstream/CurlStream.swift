@@ -73,8 +73,8 @@ final class CurlStream: UpstreamStream {
 
     /// Makes libcurl authenticate the connection by NTLM (MS-NTHT), which requires HTTP/1.1.
     ///
-    /// The stream is never reused: no other request may get its username and password, while libcurl holds the
-    /// connection for the next request that has them.
+    /// The stream is never reused: no other request may use its username and password, while libcurl keeps the
+    /// connection for the next request with the same ones.
     func authenticateConnection(by credential: ConnectionCredential) throws(CurlError) {
         authenticatesConnection = true
         try easy.set(.httpVersion, Curl.HTTPVersion.http11.rawValue)
@@ -152,8 +152,8 @@ final class CurlStream: UpstreamStream {
 
     /// True if libcurl read head and body in one call that was not limited by the body's length.
     ///
-    /// Only such a call shows stray bytes after the answer: later calls read no more than the body, and for an answer
-    /// without a body libcurl reports none.
+    /// Only such a call reveals stray bytes after the answer: later calls read no more than the body, and for an answer
+    /// without a body libcurl reports no bytes.
     private var isReadAtOnce: Bool {
         bodyCycle == headCycle && received > 0 && transfer.head.count + received < 16_384
     }
@@ -217,7 +217,7 @@ extension CurlStream: TransferDelegate {
 
     /// True if the head answers the bodiless request that authenticates a connection.
     ///
-    /// Only a challenge is valid there: any other answer is to a request that the caller did not make.
+    /// Only a challenge is valid at this point: any other answer is to a request that the caller did not make.
     private var isAheadOfBody: Bool {
         transfer.answer.status != 401 && !transfer.upload.isComplete && !transfer.upload.hasBegun
             && easy.announcesNoBody
@@ -324,7 +324,7 @@ extension CurlStream {
         try easy.set(.upload, false)
         try easy.set(.httpGet, true)
         try easy.clear(.customRequest)
-        // … and from there to this one.
+        // … and from there to the wanted one.
         if wanted.hasBody {
             try easy.set(.upload, true)
             try easy.set(.bodySize, wanted.length ?? -1)

@@ -6,7 +6,7 @@ internal import Glibc
 
 /// The meaning of a failed transfer, for exchanges and side requests alike.
 ///
-/// Its texts are for callers: they name no host, no address and no file.
+/// Its texts are for callers: they contain no host, address or file.
 package struct FailureMeaning: Equatable {
     /// The kinds of failures.
     enum Kind {
@@ -86,7 +86,7 @@ private enum Advice {
         """
 }
 
-// MARK: Failures found by libcurl or by us
+// MARK: Failures found by libcurl or by the client
 
 extension FailureMeaning {
     private init(withoutProxy failure: TransferFailure) {
@@ -130,12 +130,13 @@ extension FailureMeaning {
 
     /// Creates the meaning of an HTTP/2 stream reset (RFC 9113 §7) from libcurl's message.
     ///
-    /// Such as `HTTP/2 stream 1 was not closed cleanly: INTERNAL_ERROR (err 2)`. The reset may be the server's, or ours
-    /// because of its data.
+    /// An example is `HTTP/2 stream 1 was not closed cleanly: INTERNAL_ERROR (err 2)`. The reset may come from the
+    /// server, or from libcurl because of the server's data.
     private init(resetBy text: String) {
         let parts = text.split(separator: "(err ")
         switch parts.count == 2 ? Int(parts[1].prefix(while: \.isNumber)) : nil {
-        // PROTOCOL_ERROR, FRAME_SIZE_ERROR, COMPRESSION_ERROR; none: the stream ended in the middle of a head.
+        // PROTOCOL_ERROR, FRAME_SIZE_ERROR, COMPRESSION_ERROR; without a code, the stream ended in the middle of a
+        // head.
         case nil, 1, 6, 9:
             self.init(.protocolError, "its answer is not valid HTTP", Advice.log, nil)
         case 11:
@@ -273,11 +274,11 @@ package struct TransferFailure: Sendable, Equatable {
     package var text = ""
     /// The result of verifying the server's certificate, as OpenSSL's number.
     package var verifyResult = 0
-    /// The status of a proxy's answer to CONNECT, 0 if there was none.
+    /// The status of a proxy's answer to CONNECT, 0 without an answer.
     package var proxyStatus = 0
     /// The fault reported by a SOCKS proxy, if any.
     package var socksFault: SOCKSFault?
-    /// The `errno` of a failed connection, 0 if there is none.
+    /// The `errno` of a failed connection, 0 without a failure.
     package var systemError: Int32 = 0
     /// True if the connection passes a proxy.
     package var isProxied = false

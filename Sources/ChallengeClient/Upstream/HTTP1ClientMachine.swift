@@ -6,9 +6,9 @@ internal import HTTPWire
 
 /// The client's side of one HTTP/1.1 connection (RFC 9112): sending, reading, and reuse.
 ///
-/// A value without clock and socket. The transfer passed with each event records the answer, and knows how much of the
-/// request's body is left. Each event has its own small enum of actions, which `HTTP1Stream` carries out. An event that
-/// the state does not allow traps in debug builds, and changes nothing in release builds.
+/// Value type without clock and socket. The transfer passed with each event records the answer, and knows how much of
+/// the request's body is left. Each event has its own small enum of actions, which `HTTP1Stream` carries out. An event
+/// that the state does not allow traps in debug builds, and changes nothing in release builds.
 struct HTTP1ClientMachine: ~Copyable {
     private enum State {
         /// No request has come yet.
@@ -16,7 +16,8 @@ struct HTTP1ClientMachine: ~Copyable {
         /// The request waits for the connection.
         case connecting(HTTP1ClientRequest)
         case running(HTTP1ClientRequest)
-        /// The answer is complete, or nothing was sent. The connection can take another request once the owner releases this one.
+        /// The answer is complete, or nothing was sent. The connection can take another request once the owner releases
+        /// the present one.
         case ended
         /// The connection is idle between two requests.
         case idle
@@ -50,7 +51,7 @@ struct HTTP1ClientMachine: ~Copyable {
     var awaitsContinue: Bool { sending == .awaitingContinue }
     /// True if the head waits for the body, until the end of the loop's turn.
     var isHeld: Bool { sending == .held }
-    /// True if the body of the current request has waited for 100 in vain.
+    /// True if the wait of the current request's body for 100 has expired.
     var hasWaited: Bool { if case .running(let request) = state { request.hasWaited } else { false } }
     /// True if a reused connection ended without an answer to the last request (RFC 9112 §9.3.1).
     var wasIgnored: Bool { if case .over(let wasIgnored) = state { wasIgnored } else { false } }
@@ -215,7 +216,7 @@ extension HTTP1ClientMachine {
         case connect
         /// Send the head on the existing connection.
         case send
-        /// Refuse the request: the connection takes none now.
+        /// Refuse the request: the connection accepts no request now.
         case refuse
     }
 

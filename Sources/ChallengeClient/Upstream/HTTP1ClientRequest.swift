@@ -27,7 +27,7 @@ struct HTTP1ClientRequest {
     let isReused: Bool
     /// True if any byte of an answer has come.
     private(set) var hasHeard = false
-    /// True if the body has waited for 100 in vain.
+    /// True if the wait of the body for 100 has expired.
     private(set) var hasWaited = false
 
     init(_ framing: BodyFraming, awaitsContinue: Bool, isReused: Bool) {

@@ -11,8 +11,7 @@ internal import HTTPWire
 /// Heads are passed on complete, the body as received; the transfer validates both. Bytes after the answer are not
 /// consumed.
 enum HTTP1ResponseReader: Equatable {
-    /// A head, interim or final. The bytes before `searched` hold no end of the current line, which begins at
-    /// `lineStart`.
+    /// A head, interim or final. The current line begins at `lineStart`, and does not end before `searched`.
     case head(searched: Int, lineStart: Int)
     /// The body of the answer.
     case body
@@ -100,7 +99,7 @@ struct ScannedHead {
 
     /// Creates the values of `head`, whose ranges refer to `bytes`. `kinds`: only fields of these kinds.
     init(_ head: ResponseHead, in bytes: Span<UInt8>, only kinds: [FieldName]? = nil) {
-        // Usually none of the kinds is present, and nothing is allocated.
+        // Usually the answer has no field of these kinds, and nothing is allocated.
         var fields = Self.noFields
         for line in head.fields {
             if let kinds, !kinds.contains(line.kind) { continue }

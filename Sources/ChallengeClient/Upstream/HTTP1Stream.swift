@@ -21,7 +21,7 @@ final class HTTP1Stream: UpstreamStream, IdleStream, TransferDelegate, Readiness
     private static let keptMemory = 16 * 1024
 
     let transfer: Transfer
-    /// The idle pool that holds this stream between two requests; not retained, as the pool retains the stream.
+    /// The idle pool that holds this stream between two requests; not retained, because the pool retains the stream.
     private unowned let idleStreams: IdleStreams<HTTP1Stream>
     /// The handle that libcurl connects with.
     private let easy: EasyHandle
@@ -81,7 +81,7 @@ final class HTTP1Stream: UpstreamStream, IdleStream, TransferDelegate, Readiness
         case .send:
             sendHead()
             watch()
-            // The owner has to learn that some of the body was taken, or that none can be.
+            // The owner has to learn that some of the body was taken, or that no more can be taken.
             if transfer.isEnqueued { driver.wake() }
         case .refuse:
             throw .failedInit
@@ -159,7 +159,7 @@ final class HTTP1Stream: UpstreamStream, IdleStream, TransferDelegate, Readiness
         if let error {
             finish(error)
         } else if connection?.take() == true {
-            // What was rejected meanwhile is not sent (CONTRIBUTING, rule 3).
+            // A value that was rejected meanwhile is not sent (CONTRIBUTING, rule 3).
             if transfer.meetsEndedSession() { withdraw() }
             if machine.connected() == .send { sendHead() }
             watch()
@@ -205,8 +205,8 @@ final class HTTP1Stream: UpstreamStream, IdleStream, TransferDelegate, Readiness
         transfer.end(error, isUnannounced: easy.endedUnannounced)
     }
 
-    /// Ends a request of which nothing was sent. The connection is kept, so that the next try need not wait for one,
-    /// during which its sessions could end again.
+    /// Ends a request of which nothing was sent. The connection is kept, so that the next try need not wait for a
+    /// connection, during which its sessions could end again.
     private func withdraw() {
         output.erase()
         _ = machine.end(isKept: !transfer.isUpgrade)
@@ -215,7 +215,7 @@ final class HTTP1Stream: UpstreamStream, IdleStream, TransferDelegate, Readiness
 
     // MARK: Sending
 
-    /// Sends the head with the first of the body. If none of that is here yet, holds the head until the end of this
+    /// Sends the head with the first bytes of the body. If none have arrived yet, holds the head until the end of this
     /// turn.
     private func sendHead() {
         if machine.awaitsContinue { beginWait() }

@@ -3,7 +3,7 @@
 
 internal import ChallengeHandling
 
-/// The connections of the logins that have TLS settings of their own, at the origins of their servers.
+/// Connections of the logins with separate TLS settings, at the origins of their servers.
 struct LoginConnections: Sendable {
     private let all: [(login: String, origins: Set<Origin>, settings: ConnectionSettings)]
 
@@ -14,7 +14,8 @@ struct LoginConnections: Sendable {
         }
     }
 
-    /// Returns the settings of that login for `origin`; those of any login if `login` is nil. Nil if there are none.
+    /// Returns the settings of that login for `origin`, or of any login if `login` is nil. Nil without separate
+    /// settings.
     func settings(for origin: Origin, of login: String?) -> ConnectionSettings? {
         all.first { (login == nil || $0.login == login) && $0.origins.contains(origin) }?.settings
     }

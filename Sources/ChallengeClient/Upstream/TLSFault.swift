@@ -3,7 +3,7 @@
 
 internal import Curl
 
-/// The reason for which a TLS handshake failed. `FailureMeaning` has its texts.
+/// The reason why a TLS handshake failed. `FailureMeaning` has its texts.
 enum TLSFault: Equatable {
     /// An alert of the server ended the handshake (RFC 8446 §6).
     case alert(Int)
@@ -34,14 +34,14 @@ enum TLSFault: Equatable {
         case .sslCertificateProblem: self = .ownCertificate
         case .sslClientCertificate: self = .alert(116)
         case .peerFailedVerification where failure.text == "SSL certificate verification failed":
-            // libcurl's text for the alert by which a server reports our certificate as expired.
+            // libcurl's text for the alert with which a server reports the client certificate as expired.
             self = .alert(45)
         case .peerFailedVerification, .sslIssuerError: self.init(verifyResult: failure.verifyResult)
         case .sslInvalidCertificateStatus: self = .revoked
         case .sslConnectError, .sslCipher: self.init(handshake: failure.text)
         case .receiveError, .sendError:
-            // In TLS 1.3 a server refuses our certificate after the handshake is over for us (RFC 8446 §4.4.2.4). Any
-            // other loss of an established connection is not about TLS.
+            // In TLS 1.3 a server refuses the client certificate after the client has completed the handshake (RFC 8446
+            // §4.4.2.4). Any other loss of an established connection is not about TLS.
             guard let alert = Self.reason(in: failure.text).flatMap(Self.alert), Self.isAboutCertificates(alert)
             else { return nil }
             self = .alert(alert)

@@ -6,10 +6,10 @@ package import HTTPWire
 
 /// One request to an upstream and its answer, recorded by an `UpstreamStream` for the owner.
 ///
-/// The stream only records head and body, up to a window; `CurlDriver` has the owner notified afterwards. If an answer
-/// is well-formed and complete is decided here and not by libcurl, which is lenient.
+/// The stream only records head and body, up to a window; `CurlDriver` notifies the owner afterwards. This type, not
+/// the lenient libcurl, decides if an answer is well-formed and complete.
 package final class Transfer {
-    /// Body bytes collected before the stream is told to pause: the back-pressure towards the upstream.
+    /// Body bytes collected before the stream must pause: the back-pressure towards the upstream.
     static let window = 64 * 1024
     /// The largest collected body: a window less a byte, and the longest piece that a stream passes on.
     package static let bodyCapacity = window + 16 * 1024
@@ -24,9 +24,9 @@ package final class Transfer {
         case refused
     }
 
-    /// The reason for which the upstream did not accept this form of the request; another may be sent.
+    /// The reason why the upstream did not accept this form of the request; another may be sent.
     enum Setback {
-        /// The upstream refuses to say 100 (RFC 9110 §15.5.18).
+        /// The upstream refuses to send 100 (RFC 9110 §15.5.18).
         case expectation
         /// The upstream sent a 408 about an idle connection in place of an answer (RFC 9110 §15.5.9).
         case idleTimeout
@@ -61,7 +61,7 @@ package final class Transfer {
     var setback: Setback?
     private(set) var isHeadComplete = false
     private(set) var isEnded = false
-    /// True if the stream was told to wait for room for more of the body.
+    /// True if the stream must wait for room for more of the body.
     private(set) var isPaused = false
     /// True if the stream waits for more of the request's body.
     private(set) var awaitsBody = false
@@ -137,7 +137,7 @@ package final class Transfer {
         }
         // A 101 is invalid unless the request asked for another protocol (RFC 9110 §15.2.2).
         guard scanner.head.status >= 200 || isUpgrade else { return refuse(.switchUnasked) }
-        // An upstream that has said 100 before has met the expectation.
+        // An upstream that has sent 100 before has met the expectation.
         if scanner.head.status == 417, upload.awaitsContinue, !upload.wasContinued, !upload.isComplete {
             // libcurl would resend the request itself, as another one on this handle.
             setback = .expectation
@@ -179,7 +179,7 @@ package final class Transfer {
                 case .removed:
                     changed.append(bytes.extracting(copied..<line.name.start))
                     copied = line.value.end
-                    // The end of the line goes along.
+                    // The end of the line is removed as well.
                     while copied < bytes.count, bytes[copied] != UInt8(ascii: "\n") { copied += 1 }
                     copied = min(copied + 1, bytes.count)
                 case .value(let value):
@@ -200,7 +200,7 @@ package final class Transfer {
         }
     }
 
-    /// Lets the end of the answer be told again.
+    /// Allows the end of the response to be reported again.
     func postponeEnd() { isWholeTold = false }
 
     /// Begins the body after the final head.
@@ -275,7 +275,7 @@ package final class Transfer {
             // Regardless of the rest of the request, or of bytes after the answer.
             self.error = nil
         } else if let error {
-            // libcurl has no code of its own for a line that it cannot store.
+            // libcurl has no separate code for a line that it cannot store.
             let isUnstorable = error == .badFunctionArgument || error == .outOfMemory || error == .tooLarge
             self.error = isUnstorable ? .weirdServerReply : error
         } else if isHeadComplete, !answerBody.isUntilEnd || isUnannounced() {

@@ -11,7 +11,7 @@ internal import HTTPWire
 /// Some servers bind a connection to its first request's user (NTLM, and Negotiate if configured so). A request of
 /// another session, or one sent before its session, would run as that user.
 struct ConnectionGroup: Hashable {
-    /// The sessions that connections may be bound to, by challenge and credential; usually none.
+    /// The sessions that connections may be bound to, by challenge and credential; usually empty.
     private let keys: [SessionKey]
 
     init(_ keys: some Sequence<SessionKey>) {
@@ -49,7 +49,7 @@ final class TransferPool {
     }
 }
 
-/// A stream on a connection of its own, idle between two requests.
+/// A stream with its own connection, idle between two requests.
 protocol IdleStream: AnyObject {
     /// The start of the current idle time.
     var idleSince: LoopInstant { get }
@@ -72,7 +72,7 @@ final class IdleStreams<Stream: IdleStream> {
     private var isClosed = false
     /// In order of idle time: the last is reused first, and unused ones grow old.
     private var streams: [Stream] = []
-    /// Lent to the stream that reads, so that waiting ones need none.
+    /// Lent to the stream that reads, so that waiting streams need no buffer.
     private var memory = ByteQueue()
 
     /// Creates a pool of at most `limit` connections.
@@ -81,8 +81,8 @@ final class IdleStreams<Stream: IdleStream> {
     /// Returns an idle stream that can take `request` at once.
     func take(for request: ExchangeRequest, on loop: EventLoop) -> Stream? {
         let now = loop.now
-        // The loop reports bytes on idle connections; those received since its last poll show only at the socket. A
-        // request that may be resent (RFC 9110 §9.2.2) skips that check if the poll was a moment ago.
+        // The loop reports bytes on idle connections; those received since its last poll are visible only at the
+        // socket. A request that may be resent (RFC 9110 §9.2.2) skips that check if the poll was a moment ago.
         let canResend = request.canResend && !request.triesCredential && loop.readNow() < now + recent
         while let stream = streams.popLast() {
             if canResend || stream.isFresh, now < stream.idleSince + longest { return stream }

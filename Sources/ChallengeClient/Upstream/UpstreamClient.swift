@@ -11,7 +11,7 @@ package final class UpstreamClient {
     package let plan: UpstreamPlan
     /// The upstream's authority, for `Host`.
     package let authority: [UInt8]
-    /// True if callers get clients of their own. Like `forwarding`, copied from the plan, which is large to copy.
+    /// True if callers get separate clients. Like `forwarding`, copied from the plan, which is large to copy.
     package let dependsOnCaller: Bool
     /// The changes to requests and responses.
     package let forwarding: ForwardingPolicy
@@ -30,7 +30,7 @@ package final class UpstreamClient {
     var expectations = ExpectContinueSupport()
     /// The source of its streams.
     let streams: any StreamSource
-    /// The clients for callers with credentials of their own, by number.
+    /// The clients for callers with separate credentials, by number.
     private var identities: [Int: UpstreamClient] = [:]
 
     /// Creates the client of `plan` on the worker of `runtime`.
@@ -67,7 +67,7 @@ package final class UpstreamClient {
 
     // MARK: Callers
 
-    /// Returns the client for that caller; `nil` stands for an unknown one.
+    /// Returns the client for that caller; `nil` means an unknown one.
     package func client(for caller: CallerIdentity?) -> UpstreamClient {
         guard let number = plan.index(of: caller) else { return self }
         if let known = identities[number] { return known }
@@ -88,8 +88,8 @@ package final class UpstreamClient {
         for client in identities.values { client.retire() }
     }
 
-    /// True if upgrade requests are forwarded as such. With HTTP/2 only they are ordinary requests, as HTTP/2 has no
-    /// `Upgrade` (RFC 9113 §8.2.2).
+    /// True if upgrade requests are forwarded as such. If HTTP/2 is the only version, they are ordinary requests,
+    /// because HTTP/2 has no `Upgrade` (RFC 9113 §8.2.2).
     package var takesUpgrades: Bool { plan.connections.version != .http2 }
 }
 
@@ -99,7 +99,7 @@ package final class UpstreamClient {
 struct ExpectContinueSupport {
     /// The wait in milliseconds after which 100 counts as missing; a little less than libcurl waits.
     static let waitMilliseconds = 900
-    /// The time without expectations after a wait in vain.
+    /// The time without expectations after an expired wait.
     private static let ignoredTime = Duration.seconds(600)
 
     private var ignoredUntil = LoopInstant(nanoseconds: 0)

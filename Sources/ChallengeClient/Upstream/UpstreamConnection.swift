@@ -37,7 +37,7 @@ package final class UpstreamConnection {
     private let driver: CurlDriver
     let loop: EventLoop
 
-    /// A connection that `easy` is to make, not yet opened.
+    /// A connection that `easy` will make, not yet opened.
     package init(easy: EasyHandle, driver: CurlDriver, loop: EventLoop, idleDelay: LoopDelay, isSecure: Bool) {
         self.easy = easy
         self.driver = driver
@@ -56,7 +56,7 @@ package final class UpstreamConnection {
         try driver.start(easy, delegate: delegate)
     }
 
-    /// Takes the socket after libcurl has connected. Returns false if libcurl has none.
+    /// Takes over the socket after libcurl has connected. Returns false if libcurl has no socket.
     ///
     /// Without TLS the socket is duplicated and owned here: at each connect libcurl closes connections idle for two
     /// minutes, and counts one as idle on which it has not sent and received itself. (The first `curl_easy_send` marks
@@ -117,7 +117,7 @@ package final class UpstreamConnection {
         return outcome
     }
 
-    // Without TLS the descriptor is used directly: libcurl would look the connection up among all others at each call.
+    // Without TLS the descriptor is used directly: libcurl would search all its connections at each call.
 
     private func send(_ bytes: UnsafeRawBufferPointer) throws(CurlError) -> Int {
         if isSecure { return try unsafe easy.send(bytes) }

@@ -11,11 +11,11 @@ package struct UpstreamPlan: Sendable {
     package struct Timeouts: Sendable, Equatable {
         /// For a connection, TLS included.
         package var connect: Duration
-        /// From sending the request to the final response head.
+        /// Time from sending the request to the final response head.
         package var response: Duration
         /// Between two pieces of the response's body.
         package var idle: Duration
-        /// For a login as a whole, and for an exchange that waits for one.
+        /// Time for a login as a whole, and for an exchange that waits for a login.
         package var login: Duration
 
         /// The defaults of the configuration.
@@ -46,7 +46,7 @@ package struct UpstreamPlan: Sendable {
     package let logins: Authenticators
     /// The origins that login conversations may send requests to: the upstream and the configured login URLs.
     package let loginOrigins: Set<Origin>
-    /// The connections of logins with TLS settings of their own.
+    /// The connections of logins with separate TLS settings.
     private let loginConnections: LoginConnections
     /// True if secrets may be sent to the upstream. A second line of defence: the configuration is refused if secrets
     /// would be sent and must not.
@@ -88,10 +88,10 @@ package struct UpstreamPlan: Sendable {
         basePath = Array((base.path.hasSuffix("/") ? base.path.dropLast() : Substring(base.path)).utf8)
     }
 
-    /// Returns the settings of connections to `origin` for requests of the login named `login`; nil stands for any login.
+    /// Returns the settings of connections to `origin` for requests of the login named `login`; nil means any login.
     ///
-    /// The upstream's own certificates and keys are for its origin; another login server gets its login's, or the
-    /// defaults with the same proxy.
+    /// The upstream's own certificates and keys are for its origin. Another login server gets the settings of its
+    /// login, or the defaults with the same proxy.
     func connections(to origin: Origin, of login: String?) -> ConnectionSettings {
         if let own = loginConnections.settings(for: origin, of: login) { return own }
         return origin == base.origin ? connections : connections.elsewhere()
@@ -103,7 +103,7 @@ package struct UpstreamPlan: Sendable {
     /// Returns the index in `identities` of that caller's variant; `nil` for this plan itself.
     func index(of caller: CallerIdentity?) -> Int? { caller.flatMap { indexOfCaller[$0] } }
 
-    /// Returns the variant for that caller; `nil` stands for an unknown one.
+    /// Returns the variant for that caller; `nil` means an unknown one.
     package func plan(for caller: CallerIdentity?) -> UpstreamPlan { index(of: caller).map { identities[$0] } ?? self }
 
     /// This plan and its variants.
@@ -147,7 +147,7 @@ package struct ForwardingPolicy: Sendable, Equatable {
 
     /// The fields that name the caller to the upstream.
     package enum Caller: String, Sendable, CaseIterable {
-        /// None; such fields from the caller pass unchanged.
+        /// No fields are added; such fields from the caller pass unchanged.
         case none
         /// `Forwarded` (RFC 7239), appended to existing ones.
         case forwarded

@@ -41,7 +41,7 @@ extension TransferOwner {
 protocol UpstreamStream: AnyObject {
     /// The request under way, and its answer.
     var transfer: Transfer { get }
-    /// True if the body has waited for 100 in vain.
+    /// True if the wait of the body for 100 has expired.
     var hasWaited: Bool { get }
     /// True if some of the request may have left this machine.
     var hasSent: Bool { get }
@@ -100,7 +100,7 @@ final class UpstreamStreams: StreamSource {
     private let common: TransferPool
     private var bound: [ConnectionGroup: TransferPool] = [:]
 
-    /// Creates streams by `plan`. `idleStreams`: those of the previous source, which are taken over.
+    /// Creates streams according to `plan`. `idleStreams`: those of the previous source, which are taken over.
     init(plan: UpstreamPlan, runtime: ClientRuntime, idleStreams: IdleStreams<HTTP1Stream>? = nil) {
         self.plan = plan
         self.runtime = runtime
@@ -126,7 +126,7 @@ final class UpstreamStreams: StreamSource {
         for request: ExchangeRequest, at group: ConnectionGroup, sessions: SessionFields
     ) throws(CurlError) -> any UpstreamStream {
         let pool = group.isCommon ? common : try pool(of: group)
-        // An upgrade request has a connection of its own, which ends with it.
+        // An upgrade request has its own connection, which ends with it.
         if request.isUpgrade { return try makeHTTP1Stream(in: pool, isUpgrade: true) }
         if let credential = sessions.connection, !request.keepsCredentials, !request.omitsConnectionCredential {
             let stream = try makeCurlStream(in: pool, mayBeHTTP2: false)
@@ -144,7 +144,7 @@ final class UpstreamStreams: StreamSource {
     private func makeHTTP1Stream(in pool: TransferPool, isUpgrade: Bool = false) throws(CurlError) -> HTTP1Stream {
         let easy = try EasyHandle()
         try prepare(easy)
-        // ALPN must not choose HTTP/2, where nothing can be upgraded.
+        // ALPN must not choose HTTP/2, which has no upgrades.
         try easy.set(.httpVersion, Curl.HTTPVersion.http11.rawValue)
         try easy.connectOnly()
         let proxy = plan.connections.proxy ?? ""
