@@ -50,7 +50,7 @@ public struct AcceptanceTable: Sendable, Equatable {
         entries.removeAll { $0.key == key && $0.digest == digest }
     }
 
-    /// Adds the records that only `other` has, as older than its own.
+    /// Adds the records that are only in `other`, as older than its own.
     public mutating func merge(_ other: AcceptanceTable) {
         let more = other.entries.filter { acceptance($0.key, digest: $0.digest) == nil }
         guard !more.isEmpty else { return }

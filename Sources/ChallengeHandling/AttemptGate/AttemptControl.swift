@@ -28,9 +28,9 @@ public protocol AttemptControl: Sendable {
     func refusal(of answer: Secret, to challenge: String) -> AttemptRefusal?
     /// Records the outcome of an answer from no stored credential.
     ///
-    /// `address` is where the server accepted the answer; `nil` if the answer was rejected.
+    /// `address` accepted the answer; `nil` if the answer was rejected.
     func record(_ answer: Secret, to challenge: String, acceptedAt address: WebURL?)
-    /// Returns the address at which the server last accepted `answer`; `nil` if there is none.
+    /// Returns the address at which the server last accepted `answer`; `nil` if it was never accepted.
     func address(accepting answer: Secret, to challenge: String) -> WebURL?
 }
 

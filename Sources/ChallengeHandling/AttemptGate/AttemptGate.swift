@@ -239,7 +239,7 @@ package struct ClosedLatch: Sendable, Equatable {
     package var refusal: AttemptRefusal { AttemptRefusal(.latched(latch), challenge: challenge, key: key) }
 }
 
-/// Rejected and accepted answers of a program's own challenge handlers, which no stored credential holds.
+/// Rejected and accepted answers of a program's own challenge handlers, made without a stored credential.
 ///
 /// They exist until the end of the process.
 struct RejectedAnswers: Sendable {

@@ -28,7 +28,7 @@ package struct AttemptQueue: Sendable {
     package private(set) var queued: [AttemptChange] = []
     /// Last ticket.
     private var last = Ticket(number: 0)
-    /// Last ticket of the current write, and its changes; `nil` if there is none.
+    /// Last ticket of the current write, and its changes; `nil` while no write is running.
     private var writing: (ticket: Ticket, changes: [AttemptChange])?
     /// True if changes could not be written.
     package private(set) var hasUnwritten = false
@@ -69,7 +69,7 @@ package struct AttemptQueue: Sendable {
         return true
     }
 
-    /// Begins a write and returns its changes, none for a read.
+    /// Begins a write and returns its changes; empty for a read.
     ///
     /// Returns `nil` if a write is running or nothing is queued.
     package mutating func begin() -> [AttemptChange]? {
@@ -79,7 +79,7 @@ package struct AttemptQueue: Sendable {
         return queued
     }
 
-    /// Has `begin` write the changes that could not be written before, if there are any.
+    /// Lets `begin` write the changes that could not be written before, if there are any.
     package mutating func retry() {
         if hasUnwritten, writing == nil { _ = enqueueRead() }
     }
@@ -93,7 +93,7 @@ package struct AttemptQueue: Sendable {
             if !changes.isEmpty { hasUnwritten = false }
         } else if !changes.isEmpty {
             hasUnwritten = true
-            // Before those that came since: the last one of several about the same value counts.
+            // Before the changes that were queued since: of several about the same value, the last one counts.
             queued = Array((changes + queued).suffix(Self.limit))
         }
         let reached = waiters.filter { $0.ticket <= written }

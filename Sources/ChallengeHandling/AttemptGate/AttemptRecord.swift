@@ -31,7 +31,7 @@ public struct AttemptRecord: Sendable, Equatable {
         }
     }
 
-    /// Merges `other`, and applies `changes` once more so that removed entries do not return.
+    /// Merges `other`, and applies `changes` again so that removed entries do not return.
     public mutating func merge(_ other: AttemptRecord, then changes: [AttemptChange] = []) {
         latches.merge(other.latches)
         acceptances.merge(other.acceptances)
@@ -106,7 +106,8 @@ public struct UnkeptAttempts: AttemptStore {
 
 /// Used steps of one-time passwords, by the seed's digest: servers accept each step once (RFC 6238 §5.2).
 public struct UsedCodes: Sendable, Equatable {
-    /// Maximum distance of a step from now: older steps are useless, and a clock so far ahead was wrong.
+    /// Maximum distance of a step from now. An older step is useless, and a step further in the future means that a
+    /// clock was wrong.
     private static let longest: Int64 = 2 * 3_600_000
 
     /// End of the last used step in ms since 1970, by the seed's digest.

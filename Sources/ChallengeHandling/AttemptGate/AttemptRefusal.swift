@@ -111,7 +111,7 @@ extension SecurityCheckChallenge.RemainingAttempts {
 
     /// Returns true if an answer would use one of the last `count` attempts.
     ///
-    /// An unreadable count may mean the last attempt; without a count, nothing is kept.
+    /// An unreadable count may mean the last attempt; without a count, no attempts are kept.
     func isKept(by count: Int) -> Bool {
         switch self {
         case .count(let remaining): remaining <= Int64(count)

@@ -30,7 +30,7 @@ public struct SessionLimits: Sendable {
     /// - Kept attempts and locked accounts are checked rarely: the check costs no attempt, but a request.
     /// - A handler may cancel freely, without a pause.
     /// - A rejected or latched credential needs no pause: the latch prevents sending, and a changed credential is to be
-    ///   used at once. The same holds for a missing credential.
+    ///   used at once. A missing credential needs no pause either.
     func pause(after failure: LoginFailure, failures: Int, now: Int64, chance: Double) -> Int64? {
         if failure.isCancelled { return nil }
         let named = named(by: failure, now: now)

@@ -91,7 +91,7 @@ extension SessionTable {
         case confirm(HeldSession)
         /// Keep the session and pass on the challenge: a recent check gave no result.
         case keep
-        /// Request another session, because this one is no longer held.
+        /// Request another session, because this one is not held any more.
         case over
         /// Fail, because too many exchanges wait.
         case overloaded

@@ -125,10 +125,11 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
         case failed(LoginFailure)
         /// Try an unverified session, and report the result to `recordVerification`; the other waiters continue to wait.
         case verify(SessionKey, HeldSession)
-        /// The session in doubt is kept, and the challenge is the response. `confirmation` is the number of the confirmation that
-        /// saw it work, and `nil` if none did.
+        /// The session in doubt is kept, and the challenge is the response. `confirmation` is the number of the
+        /// confirmation in which it worked, `nil` if it was not confirmed.
         ///
-        /// A confirmation whose number an exchange had noted already began before the refusal, and says nothing about it.
+        /// A confirmation whose number an exchange had noted already began before the refusal, and says nothing about
+        /// it.
         case kept(HeldSession, confirmation: UInt64?)
         /// The login succeeded.
         case established(HeldSession)
@@ -156,7 +157,7 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
                 return assignVerifier(of: key) + dequeueSiblingWaiters(of: key)
             }
             entry.held = held
-            // Where nothing was asked for, the value was not sent: the pause after the next failure doubles still.
+            // Without a challenge, the value was not sent: the pause after the next failure still doubles.
             if !session.isEmpty { entry.backOff = BackOff() }
             entry.latch = nil
             outcome = .established(held)
@@ -200,7 +201,7 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
         return true
     }
 
-    /// Drops the session of that generation, which nobody is verifying. The pause after a failed login stays.
+    /// Drops the session of that generation, which is not being verified. The pause after a failed login stays.
     package mutating func drop(_ key: SessionKey, generation: UInt64) {
         guard entries[key]?.verifier == nil, session(of: key)?.generation == generation else { return }
         entries[key]?.held = nil
@@ -287,8 +288,8 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
 
     /// Returns true if a login with another scope is running.
     ///
-    /// The server keeps one state per client and check, so authorizations of one client take turns, whatever their
-    /// scope.
+    /// The server keeps one state per client and check, so authorizations of one client run one after another, whatever
+    /// their scope.
     func isLoggingIn(siblingOf key: SessionKey) -> Bool {
         entries.contains { $0.key != key && $0.key.isSibling(of: key) && $0.value.isLoggingIn }
     }

@@ -53,7 +53,7 @@ public struct MalformedChallenge: Error, Sendable, Equatable {
 struct AuthenticationInfo {
     private let parameters: [AuthenticationChallenge.Parameter]
 
-    /// Parses the fields. `nil` if there is not exactly one, or if it is not a list of parameters.
+    /// Parses the fields. `nil` if their number is not one, or if the field is not a list of parameters.
     init?(_ fieldValues: [String]) {
         // The list is a challenge without its scheme.
         guard fieldValues.count == 1, let value = fieldValues.first,
@@ -76,8 +76,8 @@ struct AuthenticationInfo {
 /// Commas separate both challenges and parameters (RFC 9110 §11.6.1). A token before `=` is a parameter of the current
 /// challenge; any other token begins a new challenge.
 struct AuthenticationChallengeParser {
-    /// Limit of parameters. No scheme needs a third of them, each is compared with all before it, and a head can hold
-    /// tens of thousands.
+    /// Limit of parameters. Every scheme needs less than a third of them, each is compared with all before it, and a
+    /// head can hold tens of thousands.
     private static let mostParameters = 64
 
     private let bytes: [UInt8]
@@ -121,7 +121,7 @@ struct AuthenticationChallengeParser {
             token68 = token
             return
         }
-        // A tab, too, may stand before a comma (RFC 9110 §5.6.1.1), but not before a parameter.
+        // A tab, too, may precede a comma (RFC 9110 §5.6.1.1), but not a parameter.
         let first = position
         skip(isWhiteSpace)
         guard let next = current, next != comma else { return }

@@ -6,7 +6,7 @@ public struct Scope: Sendable, Hashable {
     /// The words, sorted and unique.
     public let words: [String]
 
-    /// Creates a scope of `words`. Empty words and words with characters that no scope may hold are dropped.
+    /// Creates a scope of `words`. Empty words and words with characters that are not allowed in a scope are dropped.
     public init(_ words: some Sequence<String>) {
         self.words = Set(words.filter(Self.isWord)).sorted()
     }

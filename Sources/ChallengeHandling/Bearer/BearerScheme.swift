@@ -22,7 +22,7 @@ public struct BearerScheme: AuthenticationScheme {
         return isOffered ? .challenged() : nil
     }
 
-    /// Returns what a 403 asks for: more scope (RFC 6750 §3.1), or nothing.
+    /// Returns the demand of a 403: more scope (RFC 6750 §3.1), or nothing.
     public func refusal(in response: ExaminedResponse, realm: String?) -> Challenge {
         BearerDetector(realm: realm).examine(response, hasSession: true)
     }

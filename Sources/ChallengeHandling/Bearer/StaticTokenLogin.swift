@@ -9,7 +9,7 @@ public struct StaticTokenLogin: SessionLogin {
     public let key: LatchKey
     /// The field that carries the token.
     public let placement: TokenPlacement
-    /// Time after which a latch closed by a rejection opens by itself; `nil` for never.
+    /// Time after which a latch closed by a rejection opens by itself; `nil` if it never does.
     public let retryRejectedAfter: Duration?
     /// An address that certainly accepts the token (`prove-at`).
     public let proof: WebURL?
@@ -42,7 +42,7 @@ public struct StaticTokenLogin: SessionLogin {
     }
 
     /// Checks if an address still accepts the token of `held`. The address is `prove-at`, or the one where the token
-    /// was accepted last. `.over` if the token is refused there, or was never accepted anywhere.
+    /// was accepted last. Returns `.over` if the token is refused there, or was never accepted at any address.
     public func confirm(_ held: Session, _ conversation: Conversation) async -> SessionConfirmation {
         guard let use = held.use else { return .over }
         var address = proof

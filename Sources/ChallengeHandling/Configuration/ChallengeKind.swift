@@ -40,8 +40,8 @@ package protocol ChallengeKind: Sendable, Equatable {
     func conflicts(with other: Self) -> Bool
     /// Adds the settings that change the meaning of a login.
     ///
-    /// These are the account, the server, the scope, and the fields that the session adds to requests. Locations, pages,
-    /// failures, times and logouts are not among them.
+    /// These are the account, the server, the scope, and the fields that the session adds to requests. Locations,
+    /// pages, failures, times and logouts are not included.
     func add(to terms: inout LoginTerms, at upstream: ProtectedUpstream)
 
     /// Returns the authenticator of a challenge at an upstream; nil if there is nothing to answer there.

@@ -73,7 +73,7 @@ extension ChallengeSettings {
 
     /// Returns the terms of this challenge at `upstream`.
     ///
-    /// Per-user credentials are not among them: the key of each session names its credential.
+    /// Per-user credentials are not included: the key of each session names its credential.
     package func terms(at upstream: ProtectedUpstream) -> LoginTerms {
         var terms = LoginTerms()
         terms.add("kind", type(of: kind).key)

@@ -25,7 +25,7 @@ package struct CredentialsByCaller: Sendable, Equatable {
     /// Credential of all other callers; nil: they get no session.
     package var others: String?
 
-    /// Key that stands for all other callers.
+    /// Key for all other callers.
     package static let othersKey = "*"
     /// Placeholder for callers without a credential. No credential's name begins with this character.
     package static let noCredential = "-"

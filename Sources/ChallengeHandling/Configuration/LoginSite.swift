@@ -54,7 +54,7 @@ package struct LoginSite: Sendable {
         return (logins, Self.expanded(origins, by: elsewhere))
     }
 
-    /// Adds the origins of logins in front of these origins, until none is added.
+    /// Adds the origins of logins that protect these origins, until no more are added.
     private static func expanded(
         _ origins: Set<Origin>, by logins: [(patterns: [LocationPattern], origins: Set<Origin>)]
     ) -> Set<Origin> {

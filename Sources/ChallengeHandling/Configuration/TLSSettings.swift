@@ -12,7 +12,7 @@ package struct TLSSettings: Sendable, Equatable {
     package var certificate: String?
     /// Private key of the client certificate; set only together with `certificate`.
     package var key: String?
-    /// Public key pins, one of which the server must match: `sha256//` and base64. Empty for none.
+    /// Public key pins, one of which the server must match: `sha256//` and base64. Empty without pinning.
     package var pins: [String]
     /// Lowest version of TLS.
     package var minimum: TLSVersion

@@ -51,7 +51,7 @@ public struct LoginOccasion: Sendable {
 
 /// Result of checking if a held session still works, after a response that looks like its challenge.
 public enum SessionConfirmation: Sendable, Equatable {
-    /// The session has ended, or nothing can tell: the next request starts a login.
+    /// The session has ended, or its state cannot be determined: the next request starts a login.
     case over
     /// The session works at an address that requires one: the response concerned its own resource.
     case stillGood
@@ -64,9 +64,9 @@ extension SessionLogin {
     public func confirm(_ held: Session, _ conversation: Conversation) async -> SessionConfirmation { .over }
 }
 
-/// Ending of a session at its server, so that nobody can use it any more.
+/// Ending of a session at its server, so that it cannot be used any more.
 public protocol SessionLogout: Sendable {
-    /// Tells the server that the session is over.
+    /// Ends `session` at the server.
     ///
     /// Throws if the server did not confirm; the session is dropped here in any case.
     func end(_ session: Session, _ conversation: Conversation) async throws(LoginFailure)

@@ -7,7 +7,7 @@ public import Secrets
 /// The cookies of one login, parsed, stored and sent by RFC 6265 §5. A value without a clock.
 ///
 /// There is no list of public suffixes: a `Domain` of one label (`com`) is always refused, any other parent of the host
-/// is allowed. A jar belongs to one server's session, so no other server's cookies are at risk.
+/// is allowed. A jar belongs to one server's session, so cookies of other servers are not at risk.
 public struct CookieJar: Sendable, Equatable {
     /// The number of stored cookies; beyond it the oldest is dropped. At most 64.
     public static let limit = 64
@@ -46,7 +46,7 @@ public struct CookieJar: Sendable, Equatable {
     public mutating func remove(name: String) { cookies.removeAll { $0.name == name } }
 
     /// Returns the value of `Cookie` in a request to `url` at `now`: `name=value; name=value`. The longest path comes
-    /// first, then the oldest cookie (RFC 6265 §5.4). `nil` if there is none.
+    /// first, then the oldest cookie (RFC 6265 §5.4). `nil` without a matching cookie.
     public func header(for url: WebURL, now: Int64) -> Secret? {
         line(of: choice(for: url, now: now)).field
     }
@@ -70,7 +70,7 @@ public struct CookieJar: Sendable, Equatable {
     /// Returns whether the jar has a cookie or a value that `earlier` lacks.
     func hasMore(than earlier: CookieJar) -> Bool { cookies.contains { !earlier.cookies.contains($0) } }
 
-    /// Earliest expiry of a cookie, in milliseconds since 1970; `nil` if none expires. Cookies shared with callers do
+    /// Earliest expiry of a cookie, in milliseconds since 1970; `nil` without an expiry. Cookies shared with callers do
     /// not count: the session is valid without them.
     public var expiresAt: Int64? { cookies.lazy.filter { !$0.reachesCallers }.compactMap(\.expiresAt).min() }
 }
@@ -100,7 +100,7 @@ extension CookieJar {
             !cookies[$0].reachesCallers && cookies[$0].name.utf8.elementsEqual(name.utf8)
         }
         guard !namesakes.isEmpty else { return false }
-        // No user agent accepts such a line, and its value may be the session's.
+        // User agents ignore such a line, and its value may be the session's.
         guard let line = SetCookie(setCookie, now: now), let cookie = Cookie(line, from: url) else { return true }
         if let index = namesakes.first(where: { cookies[$0].isSame(as: cookie) }) {
             // A cookie set over TLS is not overwritten by one set without (RFC 6265bis §5.7, step 16).

@@ -5,7 +5,7 @@ package import Secrets
 
 /// The cookies that one request carries, and their `Cookie` field (RFC 6265 §5.4).
 package final class CookieLine: Sendable {
-    /// The names and values, the longest path first, then the oldest. `nil` if there is none.
+    /// The names and values, the longest path first, then the oldest. `nil` without cookies.
     package let field: Secret?
     private let cookies: [Cookie]
     /// By name: true if a caller's own cookie of that name replaces the session's.
@@ -49,7 +49,7 @@ package final class CookieLine: Sendable {
         return pairs.isEmpty ? nil : pairs
     }
 
-    /// Returns the value of the first cookie of that name in the value of a `Cookie` field; nil if there is none.
+    /// Returns the value of the first cookie of that name in the value of a `Cookie` field; nil without such a cookie.
     package static func value(of name: String, in line: [UInt8]) -> ArraySlice<UInt8>? {
         let wanted = Array(name.utf8)
         for pair in line.split(separator: UInt8(ascii: ";")) {

@@ -8,9 +8,9 @@ internal import Secrets
 struct SetCookie {
     let name: String
     let value: Secret
-    /// The domain without its leading dot, in lower case; `nil` if none is given.
+    /// The domain without its leading dot, in lower case; `nil` if missing.
     private(set) var domain: String?
-    /// The path; `nil` if none is given, or an invalid one.
+    /// The path; `nil` if missing or invalid.
     private(set) var path: String?
     private(set) var isSecure = false
     /// The expiry by `Max-Age`, else by `Expires`, in milliseconds since 1970. `nil` for the end of the session.
@@ -92,9 +92,9 @@ struct SetCookie {
     }
 }
 
-/// The dates in `Expires`, which are read far more kindly than those of HTTP (RFC 6265 section 5.1.1).
+/// Parser for `Expires`, more lenient than that of an HTTP-date (RFC 6265 §5.1.1).
 enum CookieDate {
-    /// The moment in milliseconds since 1970; `nil` where the text is no date.
+    /// Returns the time in milliseconds since 1970; `nil` if the text is not a date.
     static func moment(_ text: String) -> Int64? {
         var time: (hours: Int64, minutes: Int64, seconds: Int64)?
         var day: Int64?
@@ -126,7 +126,7 @@ enum CookieDate {
         }
     }
 
-    /// The digits that a token begins with, if there are so many and no more.
+    /// Returns the leading digits of the token, if their number is in `digits`.
     private static func number(_ token: Substring.UTF8View, digits: ClosedRange<Int>) -> Int64? {
         let leading = token.prefix(while: \.isDigit)
         return digits.contains(leading.count) ? Int64(Substring(leading)) : nil

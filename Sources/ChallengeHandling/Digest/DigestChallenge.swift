@@ -21,9 +21,9 @@ public struct DigestChallenge: Sendable, Equatable {
     public let algorithm: DigestAlgorithm
     /// True if the password's hash is combined with the first nonces (`-sess`).
     public let isSession: Bool
-    /// The algorithm as the server wrote it; `nil` if it named none, which means MD5.
+    /// The algorithm as the server wrote it; `nil` if the server named no algorithm, which means MD5.
     public let algorithmName: String?
-    /// The protection to use, `auth` if offered. `nil` if the server knows none (RFC 2069).
+    /// The protection to use, `auth` if offered. `nil` if the server does not support it (RFC 2069).
     public let protection: Protection?
     /// True if the last answer was right, but its nonce too old.
     public let isStale: Bool

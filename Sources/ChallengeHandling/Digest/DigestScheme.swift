@@ -11,7 +11,7 @@ public struct DigestScheme: AuthenticationScheme {
     /// `digest`.
     public var name: String { "digest" }
 
-    /// Returns what the strongest challenge that can be answered asks for.
+    /// Returns the demand of the strongest challenge that can be answered.
     public func offer(among challenges: [AuthenticationChallenge], realm: String?) -> Challenge? {
         DigestChallenge.strongest(of: challenges, realm: realm).map { $0.isStale ? .stale : .challenged() }
     }

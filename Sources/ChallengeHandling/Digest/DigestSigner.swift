@@ -80,8 +80,8 @@ public final class DigestSigner: RequestSigner {
     /// `Authorization`.
     public var names: [HTTPField.Name] { [.authorization] }
 
-    /// Returns the answer for one request, or none outside the challenge's protection space. Throws `login-failed` if
-    /// the server requires protected bodies (RFC 7616 §3.4.3) and this body is not known in full before it is sent.
+    /// Returns the answer for one request; empty outside the challenge's protection space. Throws `login-failed` if the
+    /// server requires protected bodies (RFC 7616 §3.4.3) and this body is not known in full before it is sent.
     public func sign(_ request: SigningRequest) throws(LoginFailure) -> SignedFields {
         try SignedFields(request, by: makeView())
     }

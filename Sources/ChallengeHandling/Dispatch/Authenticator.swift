@@ -51,7 +51,7 @@ public struct Authenticator: Sendable {
     public let isShareable: Bool
     /// Codec that recreates the signers of its sessions after a restart.
     public let codec: SignerCodec
-    /// True if `confirm` can tell if a session that met a challenge still works.
+    /// True if `confirm` can determine if a session that met a challenge still works.
     public let confirmsSessions: Bool
     /// True if the login belongs to the upstream itself and not to a configured challenge (MobileFirst).
     ///

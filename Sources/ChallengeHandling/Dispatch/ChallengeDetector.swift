@@ -9,7 +9,7 @@ public protocol ChallengeDetector: Sendable {
     var kind: String { get }
     /// Responses that the detector must examine.
     var filter: ResponseFilter { get }
-    /// Returns the sign by which a challenge is recognised, for people; nil if the status and its fields say it.
+    /// Returns the property that identified a challenge, for people; nil if the status and its fields show it.
     func sign(of response: ExaminedResponse) -> String?
     /// Returns the meaning of `response`; `hasSession` is true if the request carried this login's session.
     func examine(_ response: ExaminedResponse, hasSession: Bool) -> Challenge
@@ -19,7 +19,7 @@ extension ChallengeDetector {
     /// By default, responses with the statuses of challenges.
     public var filter: ResponseFilter { .statusesOfChallenges }
 
-    /// By default nil.
+    /// Returns nil: by default the status and its fields show it.
     public func sign(of response: ExaminedResponse) -> String? { nil }
 }
 

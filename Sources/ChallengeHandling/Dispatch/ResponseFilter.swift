@@ -15,7 +15,7 @@ public struct ResponseFilter: Sendable, Hashable {
     struct Rule: Sendable, Hashable {
         /// Accepted statuses; nil accepts every status.
         var statuses: [Int]?
-        /// Accepted media types in lower case; nil accepts every type and none.
+        /// Accepted media types in lower case; nil accepts every type, and a response without one.
         var mediaTypes: [[UInt8]]?
         var readsBody: Bool
     }

@@ -4,7 +4,7 @@
 internal import Basics
 
 /// Evaluation of the answers to a submitted form. The order is IBM's: known failures, then evidence of success, then
-/// the login page again. A 200 alone is no evidence.
+/// the login page again. A 200 alone is not evidence.
 ///
 /// A rejection is based on the answer itself, on the page that its redirect leads to, and on a configured address,
 /// never on an address that only a caller chose (CONTRIBUTING, rule 3).
@@ -15,7 +15,7 @@ struct FormAnswerEvaluator {
     let form: GatewayForm
 
     /// Evaluates the answer to a step before the last. Returns the page for the next step. Pages of a login may look
-    /// alike: only the very form of this step counts as the login page again.
+    /// alike: only the exact form of this step counts as the login page again.
     func proceed(
         after answer: ExaminedResponse, on client: inout GatewayClient
     ) async throws(LoginFailure) -> GatewayClient.Page {
@@ -53,9 +53,9 @@ struct FormAnswerEvaluator {
         let isLikely = hasNewCookies || GatewayClient.redirect(in: answer) != nil
         var seen: WebURL?
         if let next = GatewayClient.redirectWithinOrigin(in: answer) {
-            // Once, before the session is used otherwise: Tomcat takes the next request for that address for the one
-            // that it saved, and that must be this request.
-            // A wrong password leads to a redirect as well: without its page, only new cookies are a sign.
+            // Requested once, before the session is used otherwise: Tomcat treats the next request for that address as
+            // the one that it saved, and that must be this request. A wrong password leads to a redirect as well:
+            // without its page, only new cookies are an indication.
             let page = try await followUp(next, "redirect", isVerified || hasNewCookies, following: .none, &client)
             guard let page else { return isVerified }
             let isResource = loginPage.isResource(next)
@@ -132,7 +132,7 @@ struct FormAnswerEvaluator {
         return true
     }
 
-    /// Returns whether a response alone shows that no login is needed: no redirect, and no server trouble.
+    /// Returns whether a response alone shows that no login is needed: neither a redirect nor a server error.
     private func isSettled(_ response: ExaminedResponse) -> Bool {
         !(300...399).contains(response.status) && !InconclusiveStatus.containsForForm(response.status)
     }
@@ -145,7 +145,7 @@ struct FormAnswerEvaluator {
         let latest = client.latest
         do throws(LoginFailure) {
             let page = try await client.fetch(address, step, following: redirects)
-            // A check is no part of the login: values are taken from the response before.
+            // A check is not part of the login: values are taken from the response before.
             if step == "check" { client.restore(latest: latest) }
             return page
         } catch {
@@ -185,9 +185,9 @@ struct FormAnswerEvaluator {
         if let trouble = client.trouble(in: answer, "form") { throw trouble }
     }
 
-    /// Returns the failure for a 403, which may concern the password, but also the request: protection against forged
-    /// requests and rate limits use it too. A value that was accepted here before is sent once more after a minute; the
-    /// next 403 counts as a rejection.
+    /// Returns the failure for a 403, which may concern the password or the request: protection against forged requests
+    /// and rate limits use it too. A value that was accepted here before is sent again after a minute; the next 403
+    /// counts as a rejection.
     func forbid(_ answer: ExaminedResponse, _ client: GatewayClient) async -> LoginFailure {
         let remedy =
             "If the status is not about the credential, configure `failed` and `success`, or set `prove-at` to an address "
@@ -207,7 +207,7 @@ struct FormAnswerEvaluator {
         return failure
     }
 
-    /// The pause before a value is sent once more after a 403, in milliseconds.
+    /// The pause before a value is sent again after a 403, in milliseconds.
     private static let forbiddenPause: Int64 = 60_000
 
     /// Returns whether the answer to the form is evidence of success. Throws if the server is in trouble, since it has

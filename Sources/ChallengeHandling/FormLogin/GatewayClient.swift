@@ -65,7 +65,7 @@ struct GatewayClient {
         }
     }
 
-    /// Fetches a page, whatever its status.
+    /// Fetches a page, with any status.
     mutating func fetch(
         _ address: WebURL, _ step: String, following redirects: Redirects = .all
     ) async throws(LoginFailure) -> Page {
@@ -209,7 +209,7 @@ struct GatewayClient {
         "No login page was found. Set `login.page` to its address, or `prove-at` to one that needs a session, or "
         + "configure `detect` so that it matches the page."
 
-    /// Returns the failure of a login whose search was in vain.
+    /// Returns the failure of a login whose search found no page.
     func pageNotFound(_ miss: LoginPageSearch.Miss, _ detail: String = Self.pageAdvice) -> LoginFailure {
         if let trouble = miss.trouble { return trouble }
         var failure = failure(detail, miss.last)
@@ -233,7 +233,7 @@ struct GatewayClient {
         return next
     }
 
-    /// Returns `reference` resolved against `address`; `other` if there is no reference.
+    /// Returns `reference` resolved against `address`; `other` without a reference.
     func resolve(
         _ reference: String?, at address: WebURL, else other: WebURL
     ) throws(LoginFailure) -> WebURL {

@@ -59,7 +59,7 @@ public struct GatewayExtraction: Sendable, Equatable {
         let reason: String
     }
 
-    /// Extracts the values from what was received last. A value is text or a whole number that a field can carry.
+    /// Extracts the values from the last response. A value is text or a whole number that is valid in a field.
     func values(in received: ReceivedValues) throws(Unusable) -> Values {
         var values = Values()
         for part in parts {

@@ -68,7 +68,7 @@ struct GatewayForm {
         return request
     }
 
-    /// The form to record after a login that worked. `nil` for a preset, or if nothing of the page goes along.
+    /// The form to record after a login that worked. `nil` for a preset, or if nothing of the page is submitted.
     var formToRecord: VerifiedForm.Form? {
         if isPreset { return nil }
         guard let form, let url = action(of: form) else { return nil }
@@ -152,7 +152,7 @@ struct GatewayForm {
         return url
     }
 
-    /// Returns the inputs of the page that are submitted beside the credential and the step's parameters.
+    /// Returns the inputs of the page that are submitted in addition to the credential and the step's parameters.
     private func pageInputs(of form: HTMLPage.Form) -> [HTMLPage.Input] {
         guard let passwordForm else { return hiddenInputs(of: form) }
         let own = Set(step.parameters.map(\.name))
@@ -160,7 +160,7 @@ struct GatewayForm {
     }
 
     /// Returns the hidden inputs to submit. Those of a preset's page that a caller chose are left out: the preset's
-    /// servers need none.
+    /// servers do not need them.
     private func hiddenInputs(of form: HTMLPage.Form) -> [HTMLPage.Input] {
         if case .formEnding = step.target, policy.loginPage.isCallers { return [] }
         guard step.hiddenFields else { return [] }

@@ -11,16 +11,16 @@ public struct GatewayLogin: SessionLogin {
     public let key: LatchKey
     /// The upstream's address: the base of a page's address, and of the search for the login page.
     public let base: WebURL
-    /// The address that every accepted user may GET (`prove-at`); `nil` if none is configured.
+    /// The address that every accepted user may GET (`prove-at`); `nil` if not configured.
     public let proof: WebURL?
     /// The address that was answered with the login page; `nil` before any challenge. It is requested, without its
     /// query, only if no configured address shows the page.
     public let challenged: WebURL?
-    /// The address of the request that waits for the session before any challenge. `nil` if none waits.
+    /// The address of the request that waits for the session before any challenge. `nil` if no request waits.
     public let target: WebURL?
     /// The form of the first login that worked.
     public let verifiedForm: VerifiedForm
-    /// Time after which a latch closed by a rejection opens by itself; `nil` for never.
+    /// Time after which a latch closed by a rejection opens by itself; `nil` if it never does.
     public let retryRejectedAfter: Duration?
 
     /// Creates a login.
@@ -117,7 +117,7 @@ public struct GatewayLogin: SessionLogin {
         return inspection.matchAny(rules.detect + rules.markers) == .matches
     }
 
-    /// Reports the sign by which the login page was recognised; nothing for a configured page without one.
+    /// Reports the property that identified the login page; nothing for a configured page without one.
     private func reportSign(of page: ExaminedResponse, _ client: GatewayClient) {
         var inspection = ResponseInspection(page)
         guard let sign = inspection.first(of: rules.detect + rules.markers) else { return }
@@ -175,7 +175,7 @@ public struct GatewayLogin: SessionLogin {
         return session
     }
 
-    /// Returns the fields of `inject`, made of `credential` and of what the client has received.
+    /// Returns the fields of `inject`, made from `credential` and from the data that the client has received.
     func injectedFields(
         _ credential: Credential, _ client: GatewayClient
     ) async throws(LoginFailure) -> InjectedFields {
@@ -217,8 +217,8 @@ public struct GatewayLogin: SessionLogin {
     }
 }
 
-// A login page for a session that worked may concern that page alone: some pages always hold the form, and some users
-// may not see all pages.
+// A login page in spite of a session that worked may concern that page alone: some pages always contain the form, and
+// some users may not see all pages.
 extension GatewayLogin {
     /// Requests `prove-at` with the session, or the upstream's address with and without it.
     public func confirm(_ held: Session, _ conversation: Conversation) async -> SessionConfirmation {

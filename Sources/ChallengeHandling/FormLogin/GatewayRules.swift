@@ -76,8 +76,8 @@ public struct GatewayStep: Sendable, Equatable {
     /// True if the hidden inputs of the page's form are submitted as well. They precede the parameters, which replace
     /// inputs of their names.
     public var hiddenFields: Bool
-    /// True if the page's login form says where name and password go, and what else is submitted. Parameters replace or
-    /// add to that.
+    /// True if the page's login form determines the inputs for name and password, and the other parameters. Configured
+    /// parameters replace or extend these.
     public var fillsPasswordForm: Bool
     /// The encoding of the parameters.
     public var body: Body
@@ -120,7 +120,7 @@ public struct GatewayStep: Sendable, Equatable {
     /// form was submitted.
     var provesByExtraction: Bool { !extraction.isEmpty && (needsNoPage || extraction.isOfJSON) }
 
-    /// True if the step needs no page: it uses an API, which has none.
+    /// True if the step needs no page: it uses an API without pages.
     var needsNoPage: Bool {
         guard page == nil, !hiddenFields, case .address = target else { return false }
         return !extraction.isEmpty || document != nil
@@ -160,7 +160,7 @@ public struct GatewayDetector: ChallengeDetector {
         }
     }
 
-    /// Returns the matcher of a login page in its own words.
+    /// Returns a description of the matcher that identified a login page.
     public func sign(of response: ExaminedResponse) -> String? {
         var inspection = ResponseInspection(response)
         return inspection.first(of: matchers)?.summary
@@ -223,8 +223,8 @@ extension GatewayRules {
 
     /// A login page of any application, recognised by its form with one password input.
     ///
-    /// The page's form is filled in as a browser would do it: the user's name goes into the text input before the
-    /// password, and hidden inputs and the submit button go along.
+    /// The page's form is filled in as a browser would do it: the user's name is put into the text input before the
+    /// password, and hidden inputs and the submit button are included.
     public static let passwordForm = GatewayRules(
         detect: [ResponseMatcher(hasPasswordForm: true)],
         hints: ["login", "log-in", "log_in", "logon", "signin", "sign-in", "sign_in"].map {

@@ -4,19 +4,19 @@
 internal import HTTPTypes
 
 extension GatewaySettings: ChallengeKind {
-    /// True unless a login of its own description sends no field of a credential.
+    /// False only for a login with its own steps that sends no field of a credential.
     package var needsCredential: Bool {
         preset != .none || helper != nil || login.isEmpty || !sentFields.isEmpty
     }
 
     /// Fields of the credential in templates. Without templates, the fields of the presets.
     package var neededFields: Set<String> {
-        // A helper gets the whole credential, and fields of `inject` may be its own.
+        // A helper gets the whole credential, and fields of `inject` may come from the helper.
         if helper != nil { return ["username", "password"] }
         return sentFields.isEmpty && preset != .none ? ["username", "password"] : sentFields
     }
 
-    /// Fields of the credential that some template has: not those that an answer supplies.
+    /// Fields of the credential that occur in templates, except those that an answer supplies.
     private var sentFields: Set<String> {
         let extracted = login.flatMap { $0.extraction.parts.map(\.name) }
         return login.reduce(into: inject.fieldNames) { $0.formUnion($1.fieldNames) }.subtracting(extracted)

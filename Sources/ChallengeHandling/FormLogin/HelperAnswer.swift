@@ -5,7 +5,7 @@ internal import Basics
 internal import HTTPTypes
 package import Secrets
 
-/// Answer of a login helper: a session, or the reason why there is none.
+/// Answer of a login helper: a session, or the reason why it has none.
 ///
 /// `{"cookies": [{"name": …, "value": …}], "fields": {…}, "expires_in": 300}`, or `{"error": …, "message": …}`. Unknown
 /// members are ignored, so that a browser's own record of a cookie can be passed on.
@@ -19,7 +19,7 @@ package enum HelperAnswer: Sendable, Equatable {
     package enum Cause: Sendable, Equatable {
         /// A cause that the configuration knows as well.
         case known(FailureMatcher.Cause)
-        /// A cause of the helper's own, which says nothing about the credential.
+        /// Another problem of the helper, which says nothing about the credential.
         case other(String)
     }
 
@@ -60,7 +60,7 @@ package struct HelperSession: Sendable, Equatable {
     package var cookies: [HelperCookie] = []
     /// Values for the templates of `inject`.
     package var fields: [String: Secret] = [:]
-    /// Lifetime in seconds; nil if the helper names none.
+    /// Lifetime in seconds; nil if the helper states none.
     package var lifetime: Int64?
 
     /// Maximum number of cookies and of fields.
@@ -156,8 +156,8 @@ package struct HelperCookie: Sendable, Equatable {
         self.path = path?.stringValue ?? "/"
     }
 
-    /// Returns the `Set-Cookie` value by which `host` would set the cookie (RFC 6265 §4.1); nil if the cookie is another
-    /// host's.
+    /// Returns the `Set-Cookie` value with which `host` would set the cookie (RFC 6265 §4.1); nil if the cookie belongs
+    /// to another host.
     func setCookie(from host: String, now: Int64) -> String? {
         var line = "\(name)=\(value.revealText()); Path=\(path)"
         if let domain {
@@ -175,7 +175,7 @@ package struct HelperCookie: Sendable, Equatable {
         return line
     }
 
-    /// Returns whether a part of `Set-Cookie` can be `text`: no control character and no semicolon.
+    /// Returns whether `text` is valid in a part of `Set-Cookie`: no control character and no semicolon.
     private static func canCarry(_ text: String) -> Bool {
         text.utf8.count <= CookieJar.sizeLimit
             && text.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F && $0 != UInt8(ascii: ";") }

@@ -36,7 +36,7 @@ struct HelperLogin: SessionLogin {
         let address: WebURL
         switch try await findLoginPage(&client) {
         case .found(let found) where found.isCallers:
-            // A page that somebody put there could have its scripts send elsewhere what a browser types.
+            // The scripts of a page that another person put there could send the typed secrets elsewhere.
             throw client.failure(
                 "The login page is shown at no configured address, and a helper opens no other. Set `login.page` to the "
                     + "address of the page, or `prove-at` to one that needs a session.")
@@ -118,7 +118,8 @@ struct HelperLogin: SessionLogin {
         }
     }
 
-    /// Returns the failure of a login that the helper calls failed, and closes the latch if the credential is to blame.
+    /// Returns the failure of a login that the helper reports as failed, and closes the latch if the credential is to
+    /// blame.
     private func failure(
         _ cause: HelperAnswer.Cause, _ message: String, of use: CredentialUse, _ client: GatewayClient
     ) async -> LoginFailure {
@@ -176,8 +177,8 @@ struct HelperLogin: SessionLogin {
         return session
     }
 
-    /// Returns the helper's fields that a template of `inject` uses. Others are refused: a helper must not choose what
-    /// requests carry.
+    /// Returns the helper's fields that a template of `inject` uses. Others are refused: a helper must not decide the
+    /// fields of requests.
     private func usedFields(
         _ answer: HelperSession, of use: CredentialUse, _ client: GatewayClient
     ) throws(LoginFailure) -> [String: Secret] {
@@ -199,8 +200,8 @@ struct HelperLogin: SessionLogin {
         return gateway.base == address ? nil : gateway.base
     }
 
-    /// Requests `proof` with the session. The login page there means that the login did not work, whatever the helper
-    /// says: another run would send a wrong password again.
+    /// Requests `proof` with the session. A login page there means that the login did not work, whatever the helper
+    /// reports: another run would send a wrong password again.
     private func prove(
         _ session: Session, at proof: WebURL, of use: CredentialUse, _ conversation: Conversation
     ) async throws(LoginFailure) {

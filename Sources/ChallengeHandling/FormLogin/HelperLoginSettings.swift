@@ -75,7 +75,7 @@ extension HelperLoginSettings {
         return settings
     }
 
-    /// Adds the helper, which decides what the session is.
+    /// Adds the helper, on which the session depends.
     func add(to terms: inout LoginTerms) {
         switch helper.reach {
         case .program(let command): terms.add("login.exec", command)

@@ -14,7 +14,7 @@ struct LoginPageSearch {
         case notFound(Miss)
     }
 
-    /// What a search saw that found no login page.
+    /// Observations of a search that found no login page.
     struct Miss {
         /// The last response.
         var last: ExaminedResponse?
@@ -30,7 +30,7 @@ struct LoginPageSearch {
     let origin: Origin
     /// The address that was answered with the login page; `nil` before any challenge.
     let challenged: WebURL?
-    /// The address of the request that waits for the session before any challenge. `nil` if none waits.
+    /// The address of the request that waits for the session before any challenge. `nil` if no request waits.
     let target: WebURL?
     /// The source to record for a request's address.
     var callers = LoginPage.Source.challenged

@@ -4,7 +4,7 @@
 internal import HTTPTypes
 internal import Secrets
 
-/// What a server has sent so far in a login: its cookies, and its last response.
+/// Data that a server has sent so far in a login: its cookies, and its last response.
 struct ReceivedValues {
     /// Cookies.
     var cookies: CookieJar
@@ -15,7 +15,7 @@ struct ReceivedValues {
     /// Time in ms since 1970.
     var now: Int64
 
-    /// Returns the value at `source`. Nil if there is none, or none that a field or form can carry.
+    /// Returns the value at `source`. Nil if it is missing, or not valid in a field or form.
     func value(_ source: ValueSource) -> Secret? {
         switch source {
         case .cookie(let name): carried(cookies.value(of: name, for: url, now: now)?.revealBytes())

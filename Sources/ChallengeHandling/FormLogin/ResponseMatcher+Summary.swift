@@ -2,7 +2,7 @@
 // Copyright the Countersign authors
 
 extension ResponseMatcher {
-    /// The conditions as the configuration writes them, for people who ask what decided.
+    /// The conditions as the configuration writes them, for people who ask which one matched.
     public var summary: String {
         var parts: [String] = []
         func add(_ name: String, _ values: [String]) {

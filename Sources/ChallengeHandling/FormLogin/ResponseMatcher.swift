@@ -5,7 +5,7 @@ internal import Basics
 public import HTTPTypes
 internal import Secrets
 
-/// Conditions on a response, all of which must hold.
+/// Conditions on a response, all of which must be met.
 public struct ResponseMatcher: Sendable, Hashable {
     /// Accepted statuses; empty for all.
     public var statuses: [Int]
@@ -23,7 +23,7 @@ public struct ResponseMatcher: Sendable, Hashable {
     public var contentTypes: [String]
     /// The ending of the path of a form's action, ignoring case. Only the page's forms count, not other text.
     public var formAction: String?
-    /// Names of inputs that one form must have. The form of `formAction`, if that is set.
+    /// Names of inputs that one form must have: the form of `formAction`, if that is set.
     public var formFields: [String]
     /// True if one form of the page must ask for a password, as `gateway: form` recognises it.
     public var hasPasswordForm: Bool
@@ -67,7 +67,7 @@ public struct ResponseMatcher: Sendable, Hashable {
     static let pageTypes = ["text/html", "application/xhtml+xml"]
     /// The default media types of bodies that are searched for JSON values.
     static let jsonTypes = ["application/json", "application/problem+json", "text/json"]
-    /// The media types of bodies that are searched, if none is listed.
+    /// The media types of bodies that are searched, if none are listed.
     var searchedTypes: [String] { json.isEmpty ? Self.pageTypes : Self.jsonTypes }
 
     /// True if the body must be examined.
@@ -152,7 +152,8 @@ struct ResponseInspection {
         return form(matcher, in: body) ? .matches : .doesNot
     }
 
-    /// Returns whether any of `matchers` matches. `needsBody` if none matches by the head alone but one may.
+    /// Returns whether any of `matchers` matches. `needsBody` if no matcher matches by the head alone but one may by
+    /// the body.
     mutating func matchAny(_ matchers: [ResponseMatcher]) -> Match {
         var result = Match.doesNot
         for matcher in matchers {

@@ -16,7 +16,7 @@ internal import Synchronization
 ///
 /// A more specific pattern hides less specific ones completely. `LocationPattern` describes the syntax of patterns.
 ///
-/// A dispatcher may be registered in another one, even in a cycle: none calls itself.
+/// A dispatcher may be registered in another one, even in a cycle: it does not call itself.
 public final class DispatchChallengeHandler: ChallengeHandler {
     /// Handler at a pattern.
     package struct Registration: Sendable {
@@ -65,7 +65,7 @@ public final class DispatchChallengeHandler: ChallengeHandler {
     /// Returns true if a registered handler can answer the request.
     public func canHandle(_ request: ChallengeRequest) -> Bool { chosen(for: request) != nil }
 
-    /// Returns the answer of the selected handler; nil if there is none.
+    /// Returns the answer of the selected handler; nil if no handler matches.
     public func handle(_ request: ChallengeRequest) async throws -> ChallengeResponse? {
         try await chosen(for: request)?.handle(request.dispatched(by: self))
     }

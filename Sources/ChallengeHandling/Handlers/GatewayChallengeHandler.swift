@@ -9,7 +9,7 @@ public import Secrets
 /// A gateway is a server in front of others that requires a form before it lets a request pass, and that is not
 /// announced by an HTTP status.
 ///
-/// The names are those of MobileFirst 8.0. Differences: the methods *return* the next action, so that none can be
+/// The names are those of MobileFirst 8.0. Differences: the methods *return* the next action, so that it cannot be
 /// forgotten; a form is submitted apart from the program's requests, with separate cookies; and success is decided by
 /// `canHandleResponse`, never by status 200 alone.
 public protocol GatewayChallengeHandler: Sendable {

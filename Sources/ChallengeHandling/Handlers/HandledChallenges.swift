@@ -172,8 +172,8 @@ struct HandledChallengesLogin: SessionLogin {
 
 /// Answers of one challenge handler at one server, by protection space.
 ///
-/// A challenge at an address covers its folder and everything below (RFC 7617 §2.2), except what another challenge
-/// covers.
+/// A challenge at an address covers its folder and everything below (RFC 7617 §2.2), except the paths that another
+/// challenge covers.
 package final class AnswerCache: RequestSigner {
     /// Scheme and realm.
     struct Space: Hashable {

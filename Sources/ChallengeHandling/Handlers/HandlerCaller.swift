@@ -29,7 +29,7 @@ package protocol HandlerCaller: Sendable {
 extension HandlerCaller {
     /// Calls `body` for a login, and turns every error into a `LoginFailure`.
     ///
-    /// Of any other error only the type is reported, because a description could contain anything, even a secret.
+    /// For any other error only the type is reported, because a description could contain anything, even a secret.
     func ask<Value: Sendable>(
         _ challenge: String, _ body: @escaping @Sendable () async throws -> Value
     ) async throws(LoginFailure) -> Value {

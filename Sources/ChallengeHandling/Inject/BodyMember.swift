@@ -44,7 +44,7 @@ struct BodyMember: Sendable {
     }
 }
 
-/// Form of a request's body, as its fields tell.
+/// Form of a request's body, according to its fields.
 package enum BodyFormat: Sendable, Equatable {
     /// JSON: `application/json`, or a type that ends in `+json` (RFC 6839 §3.1).
     case json
@@ -53,8 +53,8 @@ package enum BodyFormat: Sendable, Equatable {
 
     /// Returns the form of a body that a value can be put into; throws for any other.
     ///
-    /// A secret is put nowhere where two readers could disagree about its place: one `Content-Type`, no content coding,
-    /// UTF-8, and no field with a digest of the body.
+    /// A secret is never put where two readers could disagree about its place: this needs one `Content-Type`, no
+    /// content coding, UTF-8, and no field with a digest of the body.
     package static func of(_ fields: any SigningFields) throws(InjectionFault) -> BodyFormat {
         let codings = fields.values(of: .contentEncoding)
         guard codings.allSatisfy({ $0.isEmpty || $0.lowercased() == "identity" }) else {
@@ -96,7 +96,7 @@ package enum BodyFormat: Sendable, Equatable {
     }
 }
 
-/// Puts values into the body of a form.
+/// Writes values into the body of a form.
 enum FormSplicer {
     /// Returns `body` with the members as its last parameters, and without others of these names.
     static func spliced(_ body: [UInt8], _ members: [BodyMember]) throws(InjectionFault) -> Secret {

@@ -38,10 +38,10 @@ final class InjectedFieldSigner: RequestSigner {
     /// Empty: responses change nothing.
     var learnsFrom: [HTTPField.Name]? { [] }
 
-    /// Does nothing.
+    /// Does nothing: responses do not change the fields.
     func learn(status: Int, fields: HTTPFields, target: String) {}
 
-    /// Returns the fields of `request`, without those whose cookie it does not carry.
+    /// Returns the fields of `request`, except those whose cookie the request does not have.
     func sign(_ request: SigningRequest) -> SignedFields {
         var signed: [InjectedField] = []
         let line = request.cookieLine

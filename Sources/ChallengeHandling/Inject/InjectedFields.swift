@@ -15,7 +15,7 @@ package struct InjectedFields {
 
     /// Renders `templates` with the fields of `credential`, and with values that the server has sent.
     ///
-    /// Values of cookies stay open: each request has those that it carries itself.
+    /// Values of cookies are not rendered yet: they come from the cookies of each request.
     package init(
         _ templates: [InjectedTemplate], _ credential: Credential, received: (ValueSource) -> Secret? = { _ in nil }
     ) async throws(TemplateError) {

@@ -24,7 +24,7 @@ extension InjectionSettings {
         case pages
     }
 
-    /// Table of `challenges.inject`, if a value goes elsewhere than into a field.
+    /// Table of `challenges.inject`, if a value is put elsewhere than into a field.
     static let section = KeySection("challenges.inject", [Keys.query, Keys.path, Keys.body, Keys.fields, Keys.clean])
 
     /// Keys that make a mapping the long form. Any other mapping has the names of fields.

@@ -54,7 +54,7 @@ package struct InjectionTemplates: Sendable, Hashable {
 
     // MARK: Rendering
 
-    /// Fields of a credential that are no secrets: a text that holds them stays as it is.
+    /// Fields of a credential that are not secret: a text that contains them is not changed.
     private static let publicFields: Set<String> = ["client-id", "principal", "username"]
 
     /// Returns the values made of `credential`; nil if nothing is put anywhere.

@@ -4,7 +4,7 @@
 internal import Basics
 internal import Secrets
 
-/// Puts values into a JSON text and leaves every other byte as it is (RFC 8259), in one pass and linear time.
+/// Inserts values into a JSON text and leaves every other byte unchanged (RFC 8259), in one pass and linear time.
 ///
 /// The text has to be one value without faults, nested 32 deep at most. Each value becomes the last member of its object,
 /// in place of all members of that name. Objects on the way are made if they are missing; if there are two of one name,
@@ -91,7 +91,7 @@ struct JSONSplicer: ~Copyable {
     private mutating func value(_ edits: [Edit], depth: Int) throws(InjectionFault) {
         guard let first = next else { throw Self.malformed }
         guard edits.isEmpty || first == UInt8(ascii: "{") else {
-            // What is no JSON at all is said to be so.
+            // Scan the value first, so that malformed JSON is reported as malformed.
             try value([], depth: depth)
             throw Self.noObject
         }
@@ -164,7 +164,7 @@ struct JSONSplicer: ~Copyable {
                     isLast = try isEnd(UInt8(ascii: "}"))
                     copied = index - 1
                 } else {
-                    // Which of two objects would be read?
+                    // Readers differ in which of two objects of one name they use.
                     guard own.isEmpty || found.insert(name).inserted else { throw Self.noObject }
                     if !isFirst { output.append(UInt8(ascii: ",")) }
                     isFirst = false
@@ -202,7 +202,7 @@ struct JSONSplicer: ~Copyable {
 
     // MARK: Strings and numbers
 
-    /// Reads a member's name and its colon. Returns the bounds of what is between the quotes.
+    /// Reads a member's name and its colon. Returns the bounds of the text between the quotes.
     private mutating func nameBounds() throws(InjectionFault) -> Range<Int> {
         guard next == UInt8(ascii: "\"") else { throw Self.malformed }
         let start = index + 1

@@ -5,7 +5,7 @@ internal import Basics
 
 /// Parameters of a query or of a form, `a=1&b=2`, as they are written.
 enum ParameterList {
-    /// Calls `body` with the bounds of each parameter of `range` whose name is none of `names`, in order.
+    /// Calls `body` with the bounds of each parameter of `range`, in order, except those named in `names`.
     ///
     /// Names are compared decoded, so that no spelling of a name escapes: `%61pi_key` is `api_key`, and `+` a space.
     static func forEach(

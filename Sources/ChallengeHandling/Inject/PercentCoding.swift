@@ -27,7 +27,7 @@ enum PercentCoding {
         }
     }
 
-    /// Returns true if a segment of `path` is `.` or `..`, in any spelling that a server may take for them.
+    /// Returns true if a segment of `path` is `.` or `..`, in any spelling that a server may read as such.
     ///
     /// Encoded dots and slashes, backslashes, and parameters after a semicolon count.
     static func hasDotSegment(_ path: Span<UInt8>) -> Bool {

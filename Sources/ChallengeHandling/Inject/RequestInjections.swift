@@ -16,7 +16,7 @@ package struct InjectionFault: Error, Equatable {
 
     /// Kind.
     package let kind: Kind
-    /// What is wrong and what to do, in one or two sentences, without secrets.
+    /// The problem and its remedy, in one or two sentences, without secrets.
     package let detail: String
 
     init(_ detail: String, kind: Kind = .requestUnfit) {
@@ -24,7 +24,7 @@ package struct InjectionFault: Error, Equatable {
         self.detail = detail
     }
 
-    /// Returns the fault of a body that is longer than `RequestInjections.bodyLimit`, or than is kept of it.
+    /// Returns the fault of a body that is longer than `RequestInjections.bodyLimit`, or than the kept part of it.
     package static let bodyTooLong = InjectionFault(
         """
         A value of the credential belongs into the body of this request, which therefore has to be read whole first: 512 KiB at \
@@ -47,16 +47,16 @@ package final class RequestInjections: Sendable {
 
     /// Parameters of the query, in order.
     let parameters: [Parameter]
-    /// The parameters, encoded: `a=1&b=2`. Nil if there is none.
+    /// The parameters, encoded: `a=1&b=2`. Nil without parameters.
     private let query: Secret?
     private let names: [[UInt8]]
-    /// Encoded path put in front of the request's, without a slash at its end; nil for none.
+    /// Encoded path before the request's, without a slash at its end; nil without one.
     let path: Secret?
     /// Values for members of bodies.
     private let members: [BodyMember]
     /// True if pages of the response have the secrets replaced.
     package let cleansPages: Bool
-    /// Secrets that are looked for in responses.
+    /// Secrets that are searched for in responses.
     let secrets: [Secret]
     /// Removes the values from responses.
     package let cleaner: ResponseCleaner
@@ -82,7 +82,7 @@ package final class RequestInjections: Sendable {
         cleaner = ResponseCleaner(parameters: parameters, path: path, secrets: secrets)
     }
 
-    /// Returns the values of several sessions as one; nil if there is none.
+    /// Returns the values of several sessions as one; nil if there are none.
     package static func merged(_ all: [RequestInjections]) -> RequestInjections? {
         guard all.count > 1 else { return all.first }
         let paths = all.compactMap(\.path)
@@ -119,7 +119,7 @@ package final class RequestInjections: Sendable {
         var isFirst = true
         if end < target.count {
             ParameterList.forEach(target, end + 1..<target.count, without: names) { parameter in
-                // A query that is empty, or has become so, has no parameter to separate ours from.
+                // A query that is empty, or has become so, has no parameter to separate from the injected one.
                 if isFirst, parameter.isEmpty { return }
                 if !isFirst { emit(Self.ampersand.span) }
                 emit(target.extracting(parameter))
@@ -133,7 +133,7 @@ package final class RequestInjections: Sendable {
     private static let question = Array("?".utf8)
     private static let ampersand = Array("&".utf8)
 
-    /// Returns the fault of a target that would leave the injected path by dot segments; nil if there is none.
+    /// Returns the fault of a target that would leave the injected path by dot segments; nil if it would not.
     ///
     /// The upstream would resolve `/bot{token}/../admin` to `/admin` (RFC 3986 §5.2.4).
     package func fault(ofTarget target: Span<UInt8>) -> InjectionFault? {

@@ -4,17 +4,17 @@
 internal import Basics
 internal import Secrets
 
-/// Removes a session's values from what the upstream answers.
+/// Removes a session's values from the upstream's responses.
 ///
 /// In addresses the injected path and parameters are left out, so that a caller who follows one gets them again, once.
 /// Anywhere else each byte of a secret becomes an asterisk: lengths stay as they are.
 package struct ResponseCleaner: Sendable {
-    /// Length below which a secret is not looked for in texts: it would be found by accident.
+    /// Length below which a secret is not searched for in texts: it would be found by accident.
     package static let shortest = 6
-    /// Length above which a secret is not looked for in texts.
+    /// Length above which a secret is not searched for in texts.
     package static let longest = 4096
 
-    /// Kind of a field, by what its value holds.
+    /// Kind of a field, according to the content of its value.
     package enum Kind: Sendable {
         /// One address: `Location`, `Content-Location`.
         case address
@@ -48,7 +48,7 @@ package struct ResponseCleaner: Sendable {
     /// Returns a cleaner for the body of one response.
     package func bodyCleaner() -> BodyCleaner { BodyCleaner(searches) }
 
-    /// Returns true if `text` holds a secret.
+    /// Returns true if `text` contains a secret.
     package func finds(in text: Span<UInt8>) -> Bool {
         let bytes = Array(copying: text)
         return searches.contains { search in
@@ -101,7 +101,7 @@ package struct ResponseCleaner: Sendable {
         guard let end = Self.end(of: path, in: rest) else { return Array(text) }
         let left = rest[end...]
         guard left.isEmpty || left.first == UInt8(ascii: "/") else { return Array(text) }
-        // What is left must not be taken for a host (RFC 3986 §4.2): `/bot{token}//example.com` stays, and is masked.
+        // The rest must not be read as a host (RFC 3986 §4.2): `/bot{token}//example.com` stays, and is masked.
         if start == text.startIndex, base.isEmpty, let second = left.dropFirst().first,
             second == UInt8(ascii: "/") || second == UInt8(ascii: "\\") || second < 0x21
         {
@@ -111,7 +111,7 @@ package struct ResponseCleaner: Sendable {
         return local.isEmpty || left.isEmpty && base.isEmpty ? local + [UInt8(ascii: "/")] : local
     }
 
-    /// Returns where the path of an address begins; nil for a reference that is relative to a page.
+    /// Returns the start of an address's path; nil for a reference that is relative to a page.
     private static func startOfPath(_ text: ArraySlice<UInt8>) -> Int? {
         guard let first = text.firstIndex(where: { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: ":") }) else {
             return nil
@@ -181,7 +181,7 @@ package struct ResponseCleaner: Sendable {
         return text[..<start] + localPath(text[start..<end], base) + text[end...]
     }
 
-    /// Returns where the value of `name=` begins, after a separator; nil if there is none.
+    /// Returns the start of the value of `name=`, after a separator; nil if the name does not occur.
     private static func value(of name: StaticString, in text: [UInt8], from first: Int = 0) -> Int? {
         let name = Array(name.description.utf8)
         var index = first
@@ -224,9 +224,9 @@ extension [UInt8] {
     }
 }
 
-/// Replaces secrets in the beginning of a response's body, in whatever pieces it comes.
+/// Replaces secrets in the beginning of a response's body, which arrives in pieces of any size.
 package struct BodyCleaner {
-    /// Number of bytes that are read; those after them pass unchanged.
+    /// Number of bytes that are read; later ones pass unchanged.
     package static let limit = 64 * 1024
 
     private var searches: [SecretSearch]
@@ -240,7 +240,7 @@ package struct BodyCleaner {
     /// True if bytes are held back.
     package var isHolding: Bool { !held.isEmpty }
 
-    /// Returns what of the body can be passed on, after more of it has come. `isEnd`: no more follows.
+    /// Returns the part of the body that can be passed on, after more of it has arrived. `isEnd`: no more follows.
     package mutating func clean(_ bytes: [UInt8], isEnd: Bool) -> [UInt8] {
         let room = max(0, Self.limit - passed - held.count)
         let read = bytes.prefix(room)
@@ -250,7 +250,7 @@ package struct BodyCleaner {
         var open = text.count
         for index in searches.indices {
             for range in searches[index].read(read, isEnd: isLast) {
-                // Starts are never before what is held.
+                // Matches never start before the held bytes.
                 mask(&text, max(0, range.lowerBound - passed)..<max(0, range.upperBound - passed))
             }
             open = min(open, max(0, searches[index].openFrom - passed))

@@ -4,7 +4,7 @@
 internal import Basics
 internal import Secrets
 
-/// Coding in which a text may hold a secret, besides byte for byte.
+/// Coding in which a text may contain a secret, in addition to the plain bytes.
 enum TextCoding: Sendable, CaseIterable {
     /// None.
     case plain
@@ -17,7 +17,7 @@ enum TextCoding: Sendable, CaseIterable {
     /// `&amp;`, `&#61;`.
     case html
 
-    /// Returns the codings in which `secret` may look different from one another.
+    /// Returns the codings in which `secret` may differ.
     static func needed(for secret: Secret) -> [TextCoding] {
         secret.withBytes { bytes in
             var codings: [TextCoding] = [.percent]
@@ -33,11 +33,11 @@ enum TextCoding: Sendable, CaseIterable {
         }
     }
 
-    /// What the first bytes of a text stand for.
+    /// Meaning of the first bytes of a text.
     enum Unit: Equatable {
-        /// More bytes are needed to tell.
+        /// More bytes are needed to decide.
         case unfinished
-        /// That byte; `length` bytes stand for it.
+        /// That byte, encoded by `length` bytes.
         case byte(UInt8, length: Int)
     }
 
@@ -55,7 +55,7 @@ enum TextCoding: Sendable, CaseIterable {
         }
     }
 
-    /// Returns what the first bytes of `text` stand for. An escape of anything but ASCII stands for itself.
+    /// Returns the meaning of the first bytes of `text`. An escape of a character outside ASCII is not decoded.
     func unit(_ text: ArraySlice<UInt8>) -> Unit {
         guard let first = text.first else { return .unfinished }
         let own = Unit.byte(first, length: 1)
@@ -134,12 +134,13 @@ struct SecretSearch {
         }
     }
 
-    /// Position from which the text may turn out to be the secret; the end of what was read if nothing of it.
+    /// Position from which the text may turn out to be the secret; the end of the read bytes if there is no partial
+    /// match.
     var openFrom: Int {
         matched > 0 ? starts[(next + starts.count - matched) % starts.count] : position - pending.count
     }
 
-    /// Reads more of the text. Returns where the secret stands in the whole text so far. `isEnd`: no more follows.
+    /// Reads more of the text. Returns the positions of the secret in the whole text so far. `isEnd`: no more follows.
     mutating func read(_ bytes: ArraySlice<UInt8>, isEnd: Bool) -> [Range<Int>] {
         let secret = secret
         return secret.withBytes { pattern in
@@ -149,7 +150,7 @@ struct SecretSearch {
             var index = bytes.startIndex
             while index < bytes.endIndex {
                 if pending.isEmpty, matched == 0 {
-                    // By far the most bytes begin nothing.
+                    // Most bytes do not begin a match.
                     let start = index
                     while index < bytes.endIndex, bytes[index] != first, bytes[index] != escapes.0,
                         bytes[index] != escapes.1

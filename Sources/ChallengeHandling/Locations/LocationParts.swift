@@ -8,11 +8,11 @@ internal import Basics
 struct LocationParts {
     /// The scheme's default port; 80 without a scheme.
     var defaultPort: UInt16
-    /// The text before the `@`; `nil` if there is none.
+    /// The text before the `@`; `nil` without an `@`.
     var userInfo: (user: Substring, password: Substring?)?
     /// The host without a trailing dot; an IPv6 address with its brackets.
     var host: Substring
-    /// The digits or other text of the port; `nil` if there is none.
+    /// The digits or other text of the port; `nil` without a port.
     var port: Substring?
     /// The path split at its slashes, without trailing empty segments.
     var segments: [Substring]
@@ -43,7 +43,7 @@ struct LocationParts {
         while segments.last?.isEmpty == true { segments.removeLast() }
     }
 
-    /// Returns the port, or the default if none is given. Throws if it is not a number.
+    /// Returns the port, or the default if it is not given. Throws if it is not a number.
     func portNumber() throws(LocationError) -> UInt16 {
         guard let port, !port.isEmpty else { return defaultPort }
         guard port.utf8.allSatisfy(\.isDigit), let number = UInt16(port), number > 0 else {
@@ -144,7 +144,7 @@ extension LocationParts {
         return (host, port)
     }
 
-    /// Returns whether a URI may hold `byte` (RFC 3986 §2).
+    /// Returns whether `byte` is valid in a URI (RFC 3986 §2).
     private static func isURIByte(_ byte: UInt8) -> Bool {
         switch byte {
         case ...0x20, 0x7F..., UInt8(ascii: "\""), UInt8(ascii: "<"), UInt8(ascii: ">"), UInt8(ascii: "\\"): false

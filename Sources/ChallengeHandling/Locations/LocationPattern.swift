@@ -10,9 +10,9 @@
 public struct LocationPattern: Sendable, Hashable {
     enum UserInfo: Sendable, Hashable {
         case none
-        /// `*@`: any user info, but not none.
+        /// `*@`: any user info, which must be present.
         case any
-        /// `ann:*@`: any password, but not none.
+        /// `ann:*@`: any password, which must be present.
         case anyPassword(user: String)
         case exact(Location.UserInfo)
     }
@@ -59,8 +59,8 @@ public struct LocationPattern: Sendable, Hashable {
             && covers(userInfo: location.userInfo)
     }
 
-    /// Returns whether the pattern covers any request below `base`, to its host and port. A pattern that covers none
-    /// has no effect there.
+    /// Returns whether the pattern covers any request below `base`, to its host and port. Otherwise it has no effect
+    /// there.
     package func coversSomething(below base: Location) -> Bool {
         guard covers(host: base.labels), covers(port: base.port), userInfo == .none else { return false }
         switch path {
@@ -251,7 +251,7 @@ public struct LocationTable<Handler> {
         if entries[index].handlers.isEmpty { entries.remove(at: index) }
     }
 
-    /// Returns the most specific pattern at `location` with its handlers. `nil` if none covers the location.
+    /// Returns the most specific pattern at `location` with its handlers. `nil` if no pattern covers the location.
     public func match(_ location: Location) -> Match? {
         guard let entry = entries.first(where: { $0.pattern.covers(location) }) else { return nil }
         return Match(pattern: entry.pattern, handlers: entry.handlers)

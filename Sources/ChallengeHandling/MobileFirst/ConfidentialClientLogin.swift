@@ -13,7 +13,7 @@ public struct ConfidentialClientLogin: SessionLogin {
     public let key: LatchKey
     /// The requested scope; empty for the server's default, `RegisteredClient`.
     public let scope: Scope
-    /// Time after which a latch closed by a rejection opens by itself; `nil` for never.
+    /// Time after which a latch closed by a rejection opens by itself; `nil` if it never does.
     public let retryRejectedAfter: Duration?
 
     /// Creates a login.
@@ -100,7 +100,7 @@ extension TokenGrant {
         endpoint: { tokenEndpoint(of: $0) }
     ) { $0.mobileFirst }
 
-    /// The token endpoint of an upstream's own MobileFirst server, or where that would be.
+    /// The token endpoint of an upstream's own MobileFirst server, or the address that it would have.
     fileprivate static func tokenEndpoint(of upstream: ProtectedUpstream) -> WebURL {
         let api = upstream.mobileFirst?.api ?? WebURL(origin: upstream.url.origin, path: "/mfp/api")
         return api.appending(path: "az/v1/token")

@@ -22,7 +22,7 @@ struct MobileFirstCalls {
     /// The number of resends after conflicts, as in IBM's clients.
     private static var resends: Int { 7 }
 
-    /// Sends `request` for the named step. Throws if no usable answer came: none at all, too many conflicts, an
+    /// Sends `request` for the named step. Throws without a usable answer: no answer at all, too many conflicts, an
     /// inconclusive status, or an unknown client. The step itself evaluates any other status.
     func send(_ request: SideRequest, _ step: String) async throws(MobileFirstInterruption) -> SideResponse {
         for _ in 0...Self.resends {

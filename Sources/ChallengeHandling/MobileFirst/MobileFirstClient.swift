@@ -8,7 +8,7 @@ internal import Synchronization
 /// Client of one MobileFirst 8.0 server, like IBM's SDKs for applications. It registers itself, has the security checks
 /// of a scope answered, and fetches access tokens.
 ///
-/// There is one per upstream in a process, which holds its identity at the server. Its logins run one after another.
+/// There is one per upstream in a process, with its own identity at the server. Its logins run one after another.
 public final class MobileFirstClient: Sendable {
     /// The upstream's name, for failures and steps.
     public let name: String
@@ -29,7 +29,8 @@ public final class MobileFirstClient: Sendable {
     }
 
     /// Creates a client. `name` is the upstream's name; together with the application's it names the registration in
-    /// the state store. The server stores passed checks by client, so every `identity` at an upstream needs its own.
+    /// the state store. The server stores passed checks by client, so every `identity` at an upstream needs a separate
+    /// client.
     public init(name: String, identity: String = "", configuration: MobileFirstConfiguration, keys: any SigningKeys) {
         self.name = name
         self.identity = identity
@@ -37,8 +38,8 @@ public final class MobileFirstClient: Sendable {
         self.keys = keys
     }
 
-    /// Returns a login for these scope words and those that `MobileFirstConfiguration.scope(adding:)` adds. Of several
-    /// handlers for one security check the first counts.
+    /// Returns a login for these scope words and those that `MobileFirstConfiguration.scope(adding:)` adds. If several
+    /// handlers are given for one security check, the first is used.
     public func login(
         scope words: some Sequence<String>, handlers: [any SecurityCheckChallengeHandler]
     ) -> any SessionLogin {
@@ -51,7 +52,7 @@ public final class MobileFirstClient: Sendable {
     }
 
     /// Returns a login that answers `check` before any challenge, as `login(check, credentials)` of IBM's clients. The
-    /// check is validated anew even if it has passed. `handlers` answer what the server asks after that.
+    /// check is validated again even if it has passed. `handlers` answer the server's later challenges.
     public func login(
         answering check: String, with answer: SecretJSON, handlers: [any SecurityCheckChallengeHandler]
     ) -> any SessionLogin {
@@ -73,7 +74,7 @@ public final class MobileFirstClient: Sendable {
         set { state.withLock { $0.registration = newValue } }
     }
 
-    /// Milliseconds by which the server's clock is ahead of ours.
+    /// Server's clock minus this machine's, in milliseconds.
     var clockOffset: Int64 { state.withLock { $0.clockOffset } }
 
     /// Adopts the server's clock from the successes of a preauthorization.
@@ -133,7 +134,7 @@ extension MobileFirstClient {
         do {
             try await calls.conversation.state.remove(stateName)
         } catch {
-            // The stored registration is tried once more after a restart, and found to be unknown again.
+            // The stored registration is tried again after a restart, and found to be unknown again.
             calls.report("register: the old registration could not be removed, \(error.reason)")
         }
     }
@@ -187,7 +188,7 @@ extension MobileFirstClient {
     }
 
     /// Updates a registration: PUT registration/v1/self/{clientId}. A client that the server refuses is registered
-    /// anew, as Android does on `Invalid request.`
+    /// again, as Android does on `Invalid request.`
     private func update(
         _ kept: MobileFirstRegistration, _ calls: MobileFirstCalls
     ) async throws(MobileFirstInterruption) -> MobileFirstRegistration {

@@ -10,7 +10,8 @@ struct MobileFirstLogin: SessionLogin {
     let client: MobileFirstClient
     let scope: Scope
     let checks: [HandledCheck]
-    /// The answer sent before any challenge. It has the check validated anew, even if the check has passed.
+    /// The answer sent before any challenge. It makes the server validate the check again, even if the check has
+    /// passed.
     var first: (check: String, answer: SecretJSON)?
 
     /// The number of challenges allowed in one login.
@@ -38,7 +39,7 @@ struct MobileFirstLogin: SessionLogin {
         }
     }
 
-    /// Runs the login, and once more if the server does not know the client. A server that forgot the client also
+    /// Runs the login, and repeats it if the server does not know the client. A server that forgot the client also
     /// forgot the state of its checks, and has evaluated no answer.
     private func runAgainIfUnknown(_ calls: MobileFirstCalls) async throws(MobileFirstInterruption) -> Session {
         do throws(MobileFirstInterruption) {
@@ -66,8 +67,8 @@ struct MobileFirstLogin: SessionLogin {
 extension MobileFirstLogin {
     /// Sends POST preauth/v1/preauthorize until every check of the scope has passed. The first request carries no
     /// answer: a check that has passed is not answered again, and any other states first how many attempts remain. Each
-    /// further request carries only the answers to the newest challenges, since an answer to a passed check would have
-    /// it validated anew.
+    /// further request carries only the answers to the newest challenges, since an answer to a passed check would make
+    /// the server validate it again.
     private func preauthorize(
         _ registration: MobileFirstRegistration, _ calls: MobileFirstCalls
     ) async throws(MobileFirstInterruption) {

@@ -7,7 +7,7 @@ internal import HTTPTypes
 enum PreauthorizationVerdict {
     /// Checks demand answers; others may have passed already.
     case challenged([String: JSONValue], successes: [String: JSONValue])
-    /// Checks have failed for good.
+    /// Checks have failed finally.
     case failed([String: JSONValue])
     /// Every check of the scope has passed.
     case passed([String: JSONValue])
@@ -77,7 +77,7 @@ enum PreauthorizationVerdict {
         }
     }
 
-    /// Returns whether the fields hold an MFP challenge. IBM's clients differ in case sensitivity; ignoring case is
+    /// Returns whether the fields have an MFP challenge. IBM's clients differ in case sensitivity; ignoring case is
     /// harmless.
     private static func isChallenge(_ fields: HTTPFields) -> Bool {
         fields[values: .wwwAuthenticate].contains { value in

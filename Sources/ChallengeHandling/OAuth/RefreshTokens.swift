@@ -27,7 +27,7 @@ public final class RefreshTokens: Sendable {
     /// Returns true if the value of `use` was refused for more scope, and it is not known if only for that.
     func isUnconfirmed(_ use: CredentialUse) -> Bool { unconfirmed.withLock { $0 == use.credential.fields } }
 
-    /// Records that the value of `use` was refused for more scope, or what became of that.
+    /// Records that the value of `use` was refused for more scope, or that this question is settled.
     func setUnconfirmed(_ use: CredentialUse, _ isUnconfirmed: Bool) {
         unconfirmed.withLock { $0 = isUnconfirmed ? use.credential.fields : nil }
     }

@@ -7,8 +7,8 @@ internal import Synchronization
 /// Discovery of a resource's token endpoint, restricted to the configured servers. It uses the metadata of the resource
 /// (RFC 9728) and of its authorization server (RFC 8414).
 ///
-/// No request of the discovery carries a secret. An upstream's response only selects among the allowed servers: its
-/// metadata is read at its own origin, the endpoint must be at the server's origin, and no redirect is followed.
+/// Requests of the discovery carry no secret. An upstream's response only selects among the allowed servers: its
+/// metadata is read at its own origin, the endpoint must be at the server's origin, and redirects are not followed.
 public final class TokenDiscovery: Sendable {
     fileprivate let name: String
     private let resource: WebURL
@@ -264,10 +264,10 @@ public struct DiscoveredEndpoint: Sendable, Equatable {
     public let resource: String
     /// The client authentication methods that the server supports, named as in RFC 7591 §2.
     let methods: [String]
-    /// The scope that the resource names; empty if none must be requested because of it.
+    /// The scope that the resource names; empty if the resource requires none.
     public internal(set) var scope: Scope
 
-    /// The client authentication if none is configured: by secret with a supported method, the safer one first. A
+    /// The client authentication if it is not configured: by secret with a supported method, the safer one first. A
     /// private key is used only if the server accepts no secret.
     var clientAuthentication: TokenConfiguration.ClientAuthentication {
         let known: [(String, TokenConfiguration.ClientAuthentication)] = [
@@ -315,7 +315,7 @@ public struct AuthorizationServer: Sendable, Hashable {
     }
 
     /// The addresses of its metadata: first that of RFC 8414 §3.1, then those of OpenID Connect. The latter are at the
-    /// place of RFC 8414 §5 and, for older servers, at that of OpenID Connect Discovery 1.0 §4.
+    /// path of RFC 8414 §5 and, for older servers, at that of OpenID Connect Discovery 1.0 §4.
     var metadataAddresses: [WebURL] {
         let (inserted, appended) = (
             url.wellKnown("openid-configuration"), url.appending(path: "/.well-known/openid-configuration")

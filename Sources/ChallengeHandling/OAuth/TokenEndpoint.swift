@@ -10,7 +10,7 @@ struct TokenEndpoint {
     let name: String
     let conversation: Conversation
 
-    /// Error codes that reject a secret. `unauthorized_client` is not among them: the client is known, but not allowed
+    /// Error codes that reject a secret. `unauthorized_client` is not included: the client is known, but not allowed
     /// this grant.
     private static let rejections: Set<String> = ["invalid_client", "invalid_grant"]
     /// Error codes that refuse the requested scope.
@@ -43,8 +43,8 @@ struct TokenEndpoint {
         let retryAt = Moment.retry(after: response.fields, now: conversation.now())
         switch response.status {
         case 400..<500 where !InconclusiveStatus.contains(response.status):
-            // A 401 means that client authentication failed (RFC 6749 §5.2), whatever the error code. Other servers use
-            // 400 or 403.
+            // A 401 means that client authentication failed (RFC 6749 §5.2), with any error code. Other servers use 400
+            // or 403.
             let isRejected = error.map(Self.rejections.contains) ?? false
             if isRejected || response.status == 401 { return .refused(retryAt: retryAt) }
         case 300..<400:
@@ -91,8 +91,8 @@ struct TokenEndpoint {
         }
     }
 
-    /// Sends the request for the usual scope, which shows if a refused value is still accepted. Throws the failure of one
-    /// that is not.
+    /// Sends the request for the usual scope, which shows if a refused value is still accepted. Throws the failure if
+    /// it is not.
     private func confirm(
         _ use: CredentialUse, _ tokens: RefreshTokens, _ usual: Scope,
         by send: (Scope) async throws(LoginFailure) -> Answer
@@ -175,7 +175,7 @@ struct TokenAnswer {
         self.body = JSONValue(parsing: body)
     }
 
-    /// The refresh token, if there is one that can be stored.
+    /// The refresh token, if the answer has one that can be stored.
     var refreshToken: Secret? { carriable("refresh_token") }
 
     /// The server's error code (§5.2), if it is valid.

@@ -16,7 +16,7 @@ package struct TokenGrant: Sendable {
     var asksNobody = false
     /// True if the grant cannot be one of several schemes.
     var standsAlone = false
-    /// The upstream's default endpoint, if none is configured.
+    /// The upstream's default endpoint, used if no other is configured.
     var endpoint: @Sendable (ProtectedUpstream) -> WebURL? = { _ in nil }
     /// Makes the authenticator; `nil` if the settings name no server.
     let make: @Sendable (TokenLogins) -> Authenticator?
@@ -168,7 +168,7 @@ final class TokenMaterial: Sendable {
     }
 }
 
-/// A login whose sessions end after a time if the server names none.
+/// A login whose sessions end after a time if the server states no lifetime.
 package struct LimitedTokenLogin: SessionLogin {
     private let login: any SessionLogin
     private let lifetime: Duration

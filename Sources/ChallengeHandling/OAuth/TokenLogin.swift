@@ -15,7 +15,7 @@ public struct TokenLogin: SessionLogin {
     public private(set) var scope: Scope
     /// The configured scope. More is requested if a resource has named more.
     private let configuredScope: Scope
-    /// Time after which a latch closed by a rejection opens by itself; `nil` for never.
+    /// Time after which a latch closed by a rejection opens by itself; `nil` if it never does.
     public let retryRejectedAfter: Duration?
     private let keys: any SigningKeys
     private let refreshTokens: RefreshTokens
@@ -210,7 +210,7 @@ public struct TokenConfiguration: Sendable, Equatable {
 public struct TokenPlacement: Sendable, Equatable {
     /// The field of each request.
     public let field: HTTPField.Name
-    /// The word before the token, followed by a space; empty for none.
+    /// The word before the token, followed by a space; may be empty.
     public let prefix: String
 
     /// Creates a placement; the default is `Authorization: Bearer TOKEN`.
@@ -219,7 +219,7 @@ public struct TokenPlacement: Sendable, Equatable {
         self.prefix = prefix
     }
 
-    /// The length limit of a token in bytes: what servers still accept in one field.
+    /// The length limit of a token in bytes: servers still accept this in one field.
     static let longest = 32 * 1024
 
     /// Returns whether a field can carry `token`: visible ASCII without spaces (RFC 6749 appendix A.12, less the

@@ -123,7 +123,7 @@ struct ClientAssertion {
     private static let validSeconds: Int64 = 300
 
     /// Signs an assertion at `now` (milliseconds since 1970) with the credential's field `private-key`. The field
-    /// `key-id`, if present, tells the server which key that is. Throws `no-credential` if the key cannot be used.
+    /// `key-id`, if present, identifies that key to the server. Throws `no-credential` if the key cannot be used.
     init(
         clientID: Secret, audience: String, _ use: CredentialUse, keys: any SigningKeys, now: Int64
     ) throws(LoginFailure) {

@@ -19,7 +19,7 @@ package struct TokenSettings: Sendable, Equatable {
     package var issuers: [AuthorizationServer]
     /// Address of token revocation (RFC 7009); nil: tokens are not revoked.
     package var revocation: WebURL?
-    /// Lifetime of a token whose server names none; nil: the token is used until it is refused.
+    /// Lifetime of a token if its server states none; nil: the token is used until it is refused.
     package var lifetime: Duration?
     /// Matchers of responses that ask for a token although they name no scheme; one is enough.
     package var detect: [ResponseMatcher] = []
@@ -35,7 +35,7 @@ package struct TokenSettings: Sendable, Equatable {
     package var tls: TLSSettings?
     /// Field of the request that carries the token.
     package var field: HTTPField.Name
-    /// Word before the token in the field, followed by a space; empty for none.
+    /// Word before the token in the field, followed by a space; may be empty.
     package var prefix: String
 
     /// Creates the source of a token.

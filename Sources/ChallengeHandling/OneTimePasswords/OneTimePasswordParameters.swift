@@ -9,7 +9,7 @@ struct OneTimePasswordSeedError: Error {
     var reason: String
 }
 
-/// Parameters of one-time passwords from a seed (RFC 6238): the key, and what servers choose.
+/// Parameters of one-time passwords from a seed (RFC 6238): the key, and the server's choices.
 struct OneTimePasswordParameters {
     /// Shared key.
     let key: Secret

@@ -34,7 +34,7 @@ package struct HTMLPage: Sendable, Equatable {
         package var name: String
         /// The `type` in lower case; `text` if missing.
         package var type: String
-        /// The `value`; `on` if a checkbox or radio button has none.
+        /// The `value`; `on` for a checkbox or radio button without one.
         package var value: String
         /// True if a checkbox or radio button is selected.
         package var isChecked: Bool

@@ -156,7 +156,7 @@ struct HTMLScanner {
 
     private func text(_ range: Range<Int>) -> String { String(decoding: bytes[range], as: UTF8.self) }
 
-    /// Advances to the end tag of an element that holds only text.
+    /// Advances to the end tag of an element that contains only text.
     private mutating func skipText(of name: String) {
         let end = Array("</\(name)".utf8)
         while let open = bytes[position...].firstIndex(of: UInt8(ascii: "<")) {

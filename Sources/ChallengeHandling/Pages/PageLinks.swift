@@ -8,7 +8,7 @@ package struct PageLinks: Sendable, Equatable {
     /// The largest number of links, and of bytes of a title.
     package static let limit = 512, titleLimit = 120
 
-    /// The text between `<title>` and its end tag as written; `nil` if there is none, or if it is longer than the limit.
+    /// The text between `<title>` and its end tag as written; `nil` if missing, or if it is longer than the limit.
     package let title: String?
     /// The targets of the links, in order, each once.
     package let links: [String]

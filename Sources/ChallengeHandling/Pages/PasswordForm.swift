@@ -5,7 +5,7 @@
 package struct PasswordForm: Sendable, Equatable {
     /// Largest number of visible text inputs beside the password. Forms with more register or search.
     private static let textLimit = 2
-    /// Types of inputs that hold a user's name.
+    /// Types of inputs for a user's name.
     private static let textTypes: Set<String> = ["text", "email", "tel", ""]
 
     /// The form on its page.
@@ -17,7 +17,7 @@ package struct PasswordForm: Sendable, Equatable {
 
     /// Returns `nil` unless `form` has exactly one password input, which is not one for a new password.
     ///
-    /// A form that a browser would send by GET is a script's: its action is not where the password belongs.
+    /// A form with method GET is meant for a script: its action is not the address for the password.
     package init?(_ form: HTMLPage.Form) {
         let usable = form.inputs.indices.filter { !form.inputs[$0].name.isEmpty && !form.inputs[$0].isDisabled }
         guard form.isPost, form.inputs.count(where: { $0.type == "password" }) == 1,
@@ -26,7 +26,7 @@ package struct PasswordForm: Sendable, Equatable {
         else { return nil }
         let texts = usable.filter { Self.textTypes.contains(form.inputs[$0].type) }
         guard texts.count <= Self.textLimit else { return nil }
-        // An input after the password asks for something else, such as a code.
+        // An input after the password is for something else, such as a code.
         let before = texts.filter { $0 < password }
         let named = before.last { form.inputs[$0].autocomplete.split(separator: " ").contains("username") }
         self.form = form
@@ -56,7 +56,7 @@ package struct PasswordForm: Sendable, Equatable {
 }
 
 extension HTMLPage {
-    /// The first login form of the page; `nil` if there is none.
+    /// The first login form of the page; `nil` if the page has none.
     package var passwordForm: PasswordForm? {
         for form in forms {
             if let login = PasswordForm(form) { return login }

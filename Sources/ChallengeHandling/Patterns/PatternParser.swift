@@ -142,7 +142,7 @@ struct PatternParser {
 }
 
 extension PatternParser {
-    /// Reads what follows a backslash.
+    /// Reads the character after a backslash.
     private mutating func escape() throws(PatternError) -> ByteSet {
         guard let byte = rest.popFirst() else { throw PatternError(reason: "ends with a \\") }
         switch byte {

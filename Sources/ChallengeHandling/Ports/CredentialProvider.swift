@@ -31,7 +31,7 @@ public struct CredentialError: Error, Sendable, Equatable {
     public var reason: String
     /// Reason and remedy for callers, in whole sentences.
     public var publicReason: String
-    /// True if a person was asked for a field and gave none, so there is no credential.
+    /// True if a person was asked for a field and gave no value, so there is no credential.
     public var isAbsent: Bool
 
     /// Creates an error; without `publicReason`, callers get `reason`.

@@ -3,7 +3,7 @@
 
 public import Secrets
 
-/// Helper that logs in where a page is built by scripts, for example with a browser.
+/// Helper that logs in to pages built by scripts, for example with a browser.
 public struct LoginHelper: Sendable, Hashable {
     /// Way to reach a helper.
     public enum Reach: Sendable, Hashable {
@@ -40,7 +40,7 @@ public struct LoginHelperQuestion: Sendable {
 
     /// One line of JSON.
     public var text: Secret
-    /// Values that must not reach the log, whatever the helper prints.
+    /// Values that must not reach the log, even if the helper prints them.
     public var secrets: [Secret]
 
     /// Creates a question.

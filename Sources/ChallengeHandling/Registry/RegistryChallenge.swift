@@ -73,7 +73,7 @@ public enum RegistryScope {
     }
 
     /// Returns the scope that a path of the API needs (distribution's `/v2/` endpoints). One token then serves all
-    /// blobs and manifests of a repository. `nil` if the path does not tell.
+    /// blobs and manifests of a repository. `nil` if the path does not determine a scope.
     public static func needed(method: String, path: String) -> Scope? {
         guard path.hasPrefix("/v2/") else { return nil }
         let rest = path.dropFirst(4)

@@ -11,8 +11,8 @@ internal import Synchronization
 public struct RegistryLogin: SessionLogin {
     /// The token service.
     public let service: RegistryService
-    /// The challenge, the credential, and the token service's origin. A rejection latches the key, whatever the scope;
-    /// a value that was accepted before is latched only if it is refused without a scope as well.
+    /// The challenge, the credential, and the token service's origin. A rejection latches the key with any scope; a
+    /// value that was accepted before is latched only if it is refused without a scope as well.
     public let key: LatchKey
     /// The requested scope.
     public let scope: Scope
@@ -20,7 +20,7 @@ public struct RegistryLogin: SessionLogin {
     public let challenge: RegistryChallenge?
     /// The field that carries the token.
     public let placement: TokenPlacement
-    /// Time after which a latch closed by a rejection opens by itself; `nil` for never.
+    /// Time after which a latch closed by a rejection opens by itself; `nil` if it never does.
     public let retryRejectedAfter: Duration?
     private let refreshTokens: RefreshTokens
 
@@ -87,7 +87,7 @@ public struct RegistryLogin: SessionLogin {
         return answer
     }
 
-    /// Requests the registry's challenge, if none led here and its name is not known yet.
+    /// Requests the registry's challenge, unless one started this login or the service's name is known already.
     private func ask(_ endpoint: TokenEndpoint) async throws(LoginFailure) -> RegistryChallenge? {
         guard let request = service.versionCheck else { return nil }
         do throws(SideRequestError) {

@@ -11,11 +11,12 @@ public protocol AuthenticationScheme: Sendable {
     var needsNoChallenge: Bool { get }
     /// True if servers may apply the answer to the whole connection.
     var bindsConnections: Bool { get }
-    /// Returns what `challenges` ask of a request that carried an answer of this scheme. A request without an answer is
-    /// asked for one. Only challenges of `realm` count, if given. `nil` if the scheme is not offered in a form that can
-    /// be answered.
+    /// Returns the demand of `challenges` on a request that carried an answer of this scheme. A request without an
+    /// answer is asked for one. Only challenges of `realm` count, if given. `nil` if the scheme is not offered in a
+    /// form that can be answered.
     func offer(among challenges: [AuthenticationChallenge], realm: String?) -> Challenge?
-    /// Returns what a 403 asks of a request that carried an answer of this scheme. `pass` if the scheme has no scopes.
+    /// Returns the demand of a 403 on a request that carried an answer of this scheme. `pass` if the scheme has no
+    /// scopes.
     func refusal(in response: ExaminedResponse, realm: String?) -> Challenge
     /// Returns a session that answers the offer, or a reason to try the next scheme. Such a reason is a missing ticket,
     /// for example. Throws if no weaker scheme may be tried.
@@ -63,7 +64,7 @@ public struct SchemeOccasion: Sendable {
     public var realm: String?
     /// The requested address.
     public var url: WebURL
-    /// The credential, whose latch is open; `nil` if none is configured.
+    /// The credential, whose latch is open; `nil` if not configured.
     public var use: CredentialUse?
     /// The conversation's ports.
     public var conversation: Conversation
@@ -83,7 +84,7 @@ public struct SchemeOccasion: Sendable {
         self.conversation = conversation
     }
 
-    /// Returns the credential. Throws `no-credential` if none is configured.
+    /// Returns the credential. Throws `no-credential` if it is not configured.
     func requireUse() throws(LoginFailure) -> CredentialUse {
         guard let use else {
             throw LoginFailure(
@@ -108,7 +109,7 @@ package struct SchemeKind: Sendable {
     /// True if the scheme authenticates a connection, which no other program can use.
     var authenticatesConnections = false
     /// Makes the scheme at a site. `token` is the authenticator of the settings' `token`. `nil` if the scheme needs one
-    /// and there is none.
+    /// that is not configured.
     let make: @Sendable (SchemeSettings, LoginSite, _ token: Authenticator?) -> (any AuthenticationScheme)?
 }
 

@@ -76,7 +76,7 @@ public final class BasicChallengeHandler: ChallengeHandler {
         if let loginHandler { setLoginHandler(loginHandler) }
     }
 
-    /// Sets the handler for all realms that have none of their own.
+    /// Sets the handler for all realms without their own handler.
     @discardableResult
     public func setLoginHandler(_ handler: any LoginHandler) -> Self {
         state.withLock { $0.everywhere = handler }

@@ -91,8 +91,8 @@ final class NegotiateSigner: RequestSigner {
 
 /// Check of the server's identity by the last token of the conversation (RFC 4559 §5).
 ///
-/// A server that sends none complies with the RFC as well. A server whose token is wrong does not have the service's
-/// key.
+/// A server that sends no token complies with the RFC as well. A server whose token is wrong does not have the
+/// service's key.
 final class NegotiateCheck: AnswerCheck {
     private let context: any TicketContext
 
@@ -184,8 +184,8 @@ public struct NTLMScheme: AuthenticationScheme {
     /// True: servers remember the user by the connection.
     public var bindsConnections: Bool { true }
 
-    /// Returns `refused` if NTLM is offered: the next connection would send the credential that this one was refused
-    /// with. NTLM has no realm, so a configured realm applies to other schemes only.
+    /// Returns `refused` if NTLM is offered: the next connection would send the same refused credential. NTLM has no
+    /// realm, so a configured realm applies to other schemes only.
     public func offer(among challenges: [AuthenticationChallenge], realm: String?) -> Challenge? {
         challenges.contains { $0.isScheme("NTLM") } ? .refused : nil
     }

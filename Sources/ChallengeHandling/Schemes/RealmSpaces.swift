@@ -6,10 +6,10 @@ internal import Secrets
 internal import Synchronization
 
 /// Protection spaces of an upstream's realms, learned from its challenges. They serve several logins for different
-/// realms at one location, of which a request can carry only one answer.
+/// realms at one location: a request can carry only one of their answers.
 ///
-/// A challenge at an address applies to its folder and everything below (RFC 7617 §2.2), except what another challenge
-/// claims.
+/// A challenge at an address applies to its folder and everything below (RFC 7617 §2.2), except paths that another
+/// challenge claims.
 public final class RealmSpaces: Sendable {
     /// Relation of an address to a realm.
     enum Membership {

@@ -47,7 +47,8 @@ public struct SchemeLogin: SessionLogin {
     }
 
     private func logInAhead(_ occasion: inout SchemeOccasion) async throws(LoginFailure) -> Session {
-        // With `prove-at` a value that was never accepted is sent there first, and nowhere else if it is refused.
+        // With `prove-at`, a value that was never accepted is sent there first, and not to any other address if it is
+        // refused.
         if target != nil, plan.needsNoChallenge, !plan.isProof { return try await session(for: occasion) }
         let address = plan.isProof ? plan.address : target ?? plan.address
         occasion.url = address
@@ -55,7 +56,8 @@ public struct SchemeLogin: SessionLogin {
         if !plan.needsNoChallenge {
             let (response, isTrouble) = try await firstAnswer(to: probe)
             guard let response, response.status == 401, plan.offer(in: response.fields) != nil else {
-                // Nothing that could be answered is protected there. A protected address will send its own challenge.
+                // The address has no protection that could be answered. A protected address will send its own
+                // challenge.
                 let offered = response.flatMap { SchemePlan.description(of: $0.fields) }
                 occasion.report(
                     offered.map { "the server asks for \($0), which is not what this challenge answers" }
@@ -149,8 +151,8 @@ public struct SchemeLogin: SessionLogin {
     }
 }
 
-// An accepted credential is not rejected because of a refusal at an address that a caller chose. It is sent once more,
-// to `prove-at` or to the address that accepted it last (CONTRIBUTING, rule 3).
+// An accepted credential is not rejected because of a refusal at an address that a caller chose. It is sent again, to
+// `prove-at` or to the address that accepted it last (CONTRIBUTING, rule 3).
 extension SchemeLogin {
     /// Checks if the credential of `held` is still accepted. `.over` if it is refused at the checked address too, or
     /// was never accepted anywhere.
@@ -255,7 +257,7 @@ public struct SchemePlan: Sendable {
     public var realm: String?
     /// The key of the credential's latch; `nil` if no credential is configured.
     public var key: LatchKey?
-    /// Time after which a latch closed by a rejection opens by itself; `nil` for never.
+    /// Time after which a latch closed by a rejection opens by itself; `nil` if it never does.
     public var retryRejectedAfter: Duration?
     /// The address to request if no response has led to the login.
     public var address: WebURL
@@ -290,7 +292,7 @@ public struct SchemePlan: Sendable {
         }
     }
 
-    /// Returns what the first offered scheme finds in the fields of a 401. `nil` if none is offered.
+    /// Returns the finding of the first offered scheme in the fields of a 401. `nil` if no scheme is offered.
     package func offer(in fields: HTTPFields) -> Challenge? {
         let challenges = Self.challenges(in: fields)
         for scheme in schemes {
@@ -299,12 +301,12 @@ public struct SchemePlan: Sendable {
         return nil
     }
 
-    /// Returns the challenges in the fields of a 401; none if the fields are malformed.
+    /// Returns the challenges in the fields of a 401; empty if the fields are malformed.
     static func challenges(in fields: HTTPFields) -> [AuthenticationChallenge] {
         (try? AuthenticationChallenge.parse(fields[values: .wwwAuthenticate])) ?? []
     }
 
-    /// Returns the schemes and realms that a response offers; `nil` if it offers none.
+    /// Returns the schemes and realms that a response offers; `nil` without an offer.
     fileprivate static func description(of fields: HTTPFields) -> String? {
         let offered = challenges(in: fields).map { challenge in
             let realm = challenge["realm"].map { " with the realm \"\(ServerText.sentence($0))\"" } ?? ""
@@ -325,7 +327,7 @@ public struct SchemeDetector: ChallengeDetector {
     public var kind: String { plan.schemes.map(\.name).joined(separator: ", ") }
 
     /// Detects a 401 with a challenge of one of the schemes. Malformed fields are not answered: half of a list could be
-    /// its weaker half. A 403 means what one of the schemes makes of it.
+    /// its weaker half. A 403 is interpreted by the schemes.
     public func examine(_ response: ExaminedResponse, hasSession: Bool) -> Challenge {
         if response.status == 403, hasSession {
             let asked = plan.schemes.lazy.map { $0.refusal(in: response, realm: plan.realm) }
@@ -335,7 +337,7 @@ public struct SchemeDetector: ChallengeDetector {
         // A request outside the known space of the realm was sent without the session.
         let wasOutside = plan.realm.flatMap { plan.spaces?.learn($0, at: response.url) } ?? false
         guard hasSession, !wasOutside else { return .challenged() }
-        // Of several schemes, another may have been refused here.
+        // With several schemes, another one may have been refused here.
         return offer == .refused && plan.schemes.count > 1 ? .challenged() : offer
     }
 }

@@ -17,7 +17,7 @@ struct SchemeProbe {
     /// Result of a request that was answered.
     private enum Finding {
         case response(SideResponse)
-        /// A response that is of no use, and the failure of what depends on it.
+        /// An unusable response, and the failure of the login that depends on it.
         case useless(LoginFailure)
     }
 
@@ -25,8 +25,8 @@ struct SchemeProbe {
     private let occasion: SchemeOccasion
     private let method: HTTPRequest.Method
 
-    /// Creates a probe of `url`. With `isTarget` it stands in for a waiting request and uses HEAD, which transfers no
-    /// page (RFC 9110 §9.3.2).
+    /// Creates a probe of `url`. With `isTarget` it replaces a waiting request and uses HEAD, which transfers no page
+    /// (RFC 9110 §9.3.2).
     init(_ url: WebURL, _ occasion: SchemeOccasion, isTarget: Bool = false) {
         self.url = url
         self.occasion = occasion
@@ -61,14 +61,15 @@ struct SchemeProbe {
         return request
     }
 
-    /// Sends the request with the fields of `session`. Returns `nil` for a response that is of no use: to HEAD, or one without
-    /// a session that cannot be read. Throws if there was none, and for 408, 429 and 5xx.
+    /// Sends the request with the fields of `session`. Returns `nil` for an unusable response: to HEAD, or an
+    /// unreadable one without a session. Throws if there was no response, and for 408, 429 and 5xx.
     func ask(with session: Session? = nil) async throws(LoginFailure) -> SideResponse? {
         guard case .response(let response) = try await send(with: session) else { return nil }
         return response
     }
 
-    /// Sends the request with the fields of `session`, and nothing else will show if they are accepted.
+    /// Sends the request with the fields of `session`; only this response can show if they are accepted. Throws if it
+    /// is unusable.
     func decide(with session: Session) async throws(LoginFailure) -> SideResponse {
         switch try await send(with: session) {
         case .response(let response): return response

@@ -99,7 +99,7 @@ package struct HandledCheck: Sendable {
         try? await ask { [handler] in await handler.handleSuccess(success) }
     }
 
-    /// Notifies the handler that the check failed for good.
+    /// Notifies the handler that the check failed finally.
     func failed(_ failure: JSONValue) async {
         try? await ask { [handler] in await handler.handleFailure(failure) }
     }

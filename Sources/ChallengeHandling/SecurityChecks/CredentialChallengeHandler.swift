@@ -7,7 +7,7 @@
 /// It answers at most once in a conversation, never with a value that was rejected before, and never with the last
 /// attempts.
 public struct CredentialChallengeHandler: SecurityCheckChallengeHandler {
-    /// The attempts that are never used, unless the configuration says otherwise.
+    /// The number of attempts that are kept unused by default.
     public static let standardKeptAttempts = 1
 
     /// The security check's name.
@@ -18,7 +18,7 @@ public struct CredentialChallengeHandler: SecurityCheckChallengeHandler {
     public let answer: AnswerTemplate
     /// The number of attempts that are never used, if the server states how many remain.
     public let keepAttempts: Int
-    /// Time after which a latch closed by a rejection opens by itself; `nil` for never.
+    /// Time after which a latch closed by a rejection opens by itself; `nil` if it never does.
     public let retryRejectedAfter: Duration?
 
     /// Creates a handler.

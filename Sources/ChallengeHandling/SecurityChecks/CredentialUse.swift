@@ -8,9 +8,9 @@ internal import Secrets
 public struct CredentialUse: Sendable {
     /// The latch's key.
     public let key: LatchKey
-    /// The credential as it was looked up. A latch closes for this value, even if the credential has changed since.
+    /// The looked-up credential. A latch closes for this value, even if the credential has changed since.
     public let credential: Credential
-    /// Time after which a latch closed by a rejection opens by itself. `nil` for never (`retry-rejected`).
+    /// Time after which a latch closed by a rejection opens by itself. `nil` if it never does (`retry-rejected`).
     public let retryRejectedAfter: Duration?
 
     /// Creates a use of `credential`.
@@ -52,7 +52,7 @@ public struct CredentialUse: Sendable {
         }
         let now = conversation.now()
         let opensAt = opening(reason, serverWait: serverWait, now: now)
-        // The latch first: whatever fails from here on, the value is not sent a second time.
+        // The latch is closed first: even if a later step fails, the value is not sent again.
         let latch = Latch(reason: reason, closedAt: now, opensAt: opensAt)
         await conversation.attempts.record(.rejected(latch), of: self)
         conversation.report(

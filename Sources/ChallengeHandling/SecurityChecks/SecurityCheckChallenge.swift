@@ -9,7 +9,7 @@ public struct SecurityCheckChallenge: Sendable {
         case accepted
         /// No answer was given.
         case notGiven
-        /// The answer was wrong. Its credential is latched by now, as the failure says; a handler without another
+        /// The answer was wrong. Its credential is latched by now, as the failure shows; a handler without another
         /// answer can throw it.
         case rejected(LoginFailure)
     }
@@ -18,7 +18,7 @@ public struct SecurityCheckChallenge: Sendable {
     public enum RemainingAttempts: Sendable, Equatable {
         /// The number.
         case count(Int64)
-        /// The server states none.
+        /// The server states no number.
         case unknown
         /// The server's value is not a number.
         case unreadable
@@ -60,7 +60,7 @@ public enum ChallengeAnswer: Sendable {
     /// The answer to send. With its credential, a rejection closes that credential's latch.
     case submitChallengeAnswer(SecretJSON, from: CredentialUse? = nil)
 
-    /// Returns an answer made of no stored credential, for which nothing latches.
+    /// Returns an answer made without a stored credential, so that no latch closes.
     public static func submitChallengeAnswer(_ answer: JSONValue) -> ChallengeAnswer {
         .submitChallengeAnswer(SecretJSON(answer), from: nil)
     }
@@ -68,15 +68,15 @@ public enum ChallengeAnswer: Sendable {
 
 /// Handler of the challenges of one security check.
 ///
-/// The names are those of MobileFirst. Unlike there, a handler *returns* its answer, so every challenge ends in an
-/// answer, a cancellation or an error, and none can be forgotten.
+/// The names are those of MobileFirst. In contrast, a handler *returns* its answer, so every challenge ends in an
+/// answer, a cancellation or an error, and cannot be forgotten.
 public protocol SecurityCheckChallengeHandler: Sendable {
     /// The name of the security check at the server, compared case-sensitively.
     var securityCheck: String { get }
     /// The name that messages and failures use; by default the security check's.
     var challengeName: String { get }
-    /// The latch of answers made of a stored credential; by default none. While the latch is closed, a login that ended
-    /// there sends nothing to the server.
+    /// The latch of answers made from a stored credential; by default nil. While the latch is closed, a login that
+    /// ended there sends nothing to the server.
     var latchKey: LatchKey? { get }
 
     /// Answers `challenge`. The handler is called again in the conversation if its answer was wrong. Nothing is sent
@@ -95,8 +95,8 @@ extension SecurityCheckChallengeHandler {
     public var challengeName: String { securityCheck }
     /// No latch.
     public var latchKey: LatchKey? { nil }
-    /// Does nothing.
+    /// Does nothing by default.
     public func handleSuccess(_ success: JSONValue) async {}
-    /// Does nothing.
+    /// Does nothing by default.
     public func handleFailure(_ failure: JSONValue) async {}
 }

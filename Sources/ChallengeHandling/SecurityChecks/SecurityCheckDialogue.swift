@@ -58,8 +58,8 @@ package struct SecurityCheckDialogue {
 
     /// Records that the server began another session before it judged the latest answers.
     ///
-    /// A value that was accepted before is then given once more: its session may have ended on the way. Its record of
-    /// acceptance is withdrawn, so the next challenge counts as a rejection. Answers of other values count already.
+    /// A value that was accepted before is then submitted again: its session may have ended on the way. Its record of
+    /// acceptance is withdrawn, so the next challenge counts as a rejection. Answers with other values count already.
     package mutating func sessionBeganAnew() async {
         for (check, given) in given.sorted(by: { $0.key < $1.key }) where given.isPending {
             guard let use = given.use, use.acceptance(in: conversation) != nil else { continue }
@@ -164,8 +164,8 @@ extension SecurityCheckDialogue {
         }
     }
 
-    /// Returns the failure of a check that was not answered now: it says nothing about the credential, so nothing
-    /// latches.
+    /// Returns the failure of a check that was not answered now: it says nothing about the credential, so no latch
+    /// closes.
     private func refusal(_ check: String, _ failure: JSONValue, _ serverWait: Int64?) -> LoginFailure {
         let challenge = handlers[check]?.challengeName ?? name
         if check == ApplicationNoticeHandler.check {

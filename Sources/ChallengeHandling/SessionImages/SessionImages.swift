@@ -12,7 +12,7 @@ package import Secrets
 /// length of four bytes. Any change of the format changes the version: images of other versions are not read, and new
 /// logins are made.
 package enum SessionImages {
-    /// Maximum number of sessions; a table holds no more.
+    /// Maximum number of sessions, as in a table.
     package static let limit = 1024
     private static let magic = Array("CSIGNSE2".utf8)
     private static let longestDigest = 64
@@ -186,7 +186,7 @@ extension ImageReader {
     }
 }
 
-/// Session as handed over to the next process: injected fields, and what established the session.
+/// Session as handed over to the next process: injected fields, and the data with which the session was established.
 ///
 /// Contains no credential except in the fields themselves; a signer is recreated from the credential.
 package struct SessionImage: Sendable, Equatable {
@@ -213,7 +213,7 @@ package struct SessionImage: Sendable, Equatable {
     package struct LatchImage: Sendable, Equatable {
         /// Key of the latch.
         package var key: LatchKey
-        /// Time after which the latch opens by itself, in ms; nil if never.
+        /// Time after which the latch opens by itself, in ms; nil if it never does.
         package var retryAfter: Int64?
     }
 
@@ -232,7 +232,7 @@ package struct SessionImage: Sendable, Equatable {
     package init?(
         _ key: SessionKey, _ session: Session, establishedAt: Int64, configuration: [UInt8], versions: [String: [UInt8]]
     ) {
-        // Values for targets and bodies are rendered anew, which costs no login.
+        // Values for targets and bodies are rendered again, which needs no login.
         guard session.connection == nil, session.injections == nil else { return nil }
         if let signer = session.signer {
             guard let image = signer.image else { return nil }

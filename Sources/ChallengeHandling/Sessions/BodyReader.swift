@@ -23,7 +23,7 @@ public enum BodyForm: Sendable, Hashable {
 public struct BodyReading: Sendable, Equatable {
     /// Form.
     public var form: BodyForm
-    /// Bytes of the form: those of a digest, or the body itself.
+    /// Bytes of the form: the digest's, or the body itself.
     public var bytes: [UInt8]
 
     /// Creates a reading.

@@ -13,8 +13,8 @@ public struct HeldSession: Sendable, Equatable {
     public let establishedAt: Int64
     /// Start of the renewal in ms since 1970; nil if no expiry is known.
     ///
-    /// Before the expiry by 30 s or a fifth of the lifetime, whichever is smaller, less up to a random quarter of that,
-    /// so that sessions established together are not renewed together.
+    /// Before the expiry by 30 s or a fifth of the lifetime, whichever is smaller, less a random part of up to a
+    /// quarter of that. So sessions established together are not renewed together.
     public let renewAt: Int64?
     /// Number of sessions that this one continues without a gap.
     public let renewals: Int

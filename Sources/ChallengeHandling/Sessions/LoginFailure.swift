@@ -13,13 +13,13 @@ public struct LoginFailure: Error, Sendable, Equatable {
         case failed = "login-failed"
         /// The credential was rejected before and has not changed, so nothing was sent.
         case latched = "login-latched"
-        /// The request's body is longer than what is kept, and a signature depends on all of it.
+        /// The request's body is longer than the kept part, and a signature depends on all of it.
         case bodyTooLong = "body-not-replayable"
         /// No source has the credential, or the credential lacks a field.
         case noCredential = "no-credential"
         /// The server rejected the credential just now; the latch is closed.
         case rejected = "login-rejected"
-        /// The request is one that cannot be signed.
+        /// The request cannot be signed.
         case unsignable = "bad-request"
         /// The server did not answer in time. Unknown; no latch closes.
         case timedOut = "login-timeout"
@@ -46,8 +46,8 @@ public struct LoginFailure: Error, Sendable, Equatable {
     /// True if the server refuses the requested scope only, and the login as such is fine.
     public var concernsScope = false
 
-    /// True if the login found no challenge, and had none, or one at an address that it must not request. Another request
-    /// that has one may lead to a login at once.
+    /// True if the login found no challenge, and was started without one, or with one at an address that it must not
+    /// request. Another request with a challenge may lead to a login at once.
     public var lacksChallenge = false
 
     /// Creates a failure.

@@ -67,7 +67,7 @@ public struct SignedFields: Sendable {
 public protocol AnswerCheck: AnyObject, Sendable {
     /// Returns the fault of a response's proof, without a full stop and without secrets.
     ///
-    /// Nil if the proof is right, or if there is none.
+    /// Nil if the proof is right or missing.
     func fault(status: Int, fields: HTTPFields) -> String?
 }
 
@@ -139,7 +139,7 @@ public struct SignerCodec: Sendable {
         self.decode = { image, _ in decode(image) }
     }
 
-    /// Returns the signer of `image`; nil if none can be recreated with `credential`.
+    /// Returns the signer of `image`; nil if it cannot be recreated with `credential`.
     public func signer(of image: SignerImage, for credential: Credential?) -> (any RequestSigner)? {
         decode(image, credential)
     }

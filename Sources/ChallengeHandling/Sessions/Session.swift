@@ -29,7 +29,7 @@ public struct InjectedField: Sendable, Equatable {
 public struct Session: Sendable {
     /// Fields added to each request.
     public var fields: [InjectedField]
-    /// Expiry time in ms since 1970; nil if the server named none.
+    /// Expiry time in ms since 1970; nil if the server stated none.
     public var expiresAt: Int64?
     /// True if the server has accepted the session.
     ///
@@ -46,7 +46,7 @@ public struct Session: Sendable {
     public var connection: ConnectionCredential?
     /// Values for the target and the body of each request.
     package var injections: RequestInjections?
-    /// Path that the login of an empty session probed; nil if the session holds for every path.
+    /// Path that the login of an empty session probed; nil if the session is for every path.
     package var probedPath: String?
     /// True if another node has established the session, so that it may have ended since.
     package var isTakenOver = false
@@ -71,7 +71,7 @@ public struct Session: Sendable {
 
     /// Returns the empty session of a login that found no challenge at `target`.
     ///
-    /// It ends after a minute, so that later requests look again; after 5 s if the server had a problem (`isBrief`).
+    /// It ends after a minute, so that later requests probe again; after 5 s if the server had a problem (`isBrief`).
     static func nothingAsked(at target: WebURL, now: Int64, isBrief: Bool = false) -> Session {
         var session = Session(expiresAt: now + (isBrief ? 5_000 : 60_000))
         session.probedPath = target.path
@@ -102,7 +102,7 @@ public struct SessionKey: Sendable, Hashable {
     public var challenge: String
     /// Name of the credential; empty if several credentials are involved.
     public var credential: String
-    /// Requested scope, its words sorted and joined by one space; empty if there is none.
+    /// Requested scope, its words sorted and joined by one space; may be empty.
     public var scope: String
 
     /// Creates a key.

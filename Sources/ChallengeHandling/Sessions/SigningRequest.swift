@@ -30,7 +30,7 @@ public struct SigningRequest {
     ///
     /// Nil if another program writes the fields (auth requests), or for a login's own request.
     public var fields: (any SigningFields)?
-    /// Value of the `Cookie` field, where another program writes the fields.
+    /// Value of the `Cookie` field, if another program writes the fields.
     package var cookies: [UInt8]?
 
     /// Creates a request, by default without a body, at the beginning of 1970.
@@ -48,7 +48,7 @@ public struct SigningRequest {
 }
 
 extension SigningRequest {
-    /// Value of the `Cookie` field; empty if there is none.
+    /// Value of the `Cookie` field; empty if missing.
     var cookieLine: [UInt8] {
         guard let fields else { return cookies ?? [] }
         var line: [UInt8] = []

@@ -3,7 +3,7 @@
 
 package import SettingsReading
 
-/// A kind of signature of requests: the keys that configure it under `sign`, and the login that makes its signer.
+/// A kind of signature of requests: its keys under `sign`, and the login that makes its signer.
 ///
 /// A kind is one folder and one entry of `SignatureKinds.all`.
 package protocol SignatureKind: Sendable, Equatable {

@@ -117,7 +117,7 @@ private func isText(_ field: Secret) -> Bool {
     String(validating: field.revealBytes(), as: UTF8.self) != nil
 }
 
-/// A JSON value with secrets, such as the answer to a security check. It never prints.
+/// A JSON value with secrets, such as the answer to a security check. It is never printed.
 public struct SecretJSON: Sendable, Equatable {
     /// The value as JSON text in UTF-8.
     public let text: Secret

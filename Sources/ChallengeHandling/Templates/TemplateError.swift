@@ -11,7 +11,7 @@ public enum TemplateError: Error, Sendable, Equatable {
     case fieldUnfitForPath(field: String, credential: String)
     /// The template is malformed; the reason describes the error and the correct form.
     case malformed(reason: String)
-    /// The field `totp-seed` is not a valid seed of one-time passwords; the reason says why.
+    /// The field `totp-seed` is not a valid seed of one-time passwords, for that reason.
     case oneTimePasswordSeed(credential: String, reason: String)
     /// The field is put before a colon, but has one itself.
     case fieldHasColon(field: String, credential: String)
@@ -53,8 +53,8 @@ public enum TemplateError: Error, Sendable, Equatable {
         }
     }
 
-    /// Returns the login failure of this error. Without the field there is no credential, and nothing was sent; a
-    /// one-time password is available again in a moment.
+    /// Returns the login failure of this error. Without the field there is no credential, and nothing was sent; the
+    /// next one-time password is available in a moment.
     public func loginFailure(challenge: String) -> LoginFailure {
         if case .oneTimePasswordUsed(_, let nextAt) = self {
             return LoginFailure(.failed, challenge: challenge, detail: reason, retryAt: nextAt)

@@ -8,7 +8,7 @@ public import Secrets
 /// `{name}` is replaced by a field, `{{` and `}}` by single braces. A name consists of letters, digits, `-`, `_` and
 /// `.`. The name `totp` is reserved for a one-time password computed from the field `totp-seed`.
 /// `{base64:username:password}` is replaced by the base64 text of fields joined by colons. In a gateway's login, a
-/// `ValueSource` in braces, such as `{cookie:csrftoken}`, is replaced by what the server has sent.
+/// `ValueSource` in braces, such as `{cookie:csrftoken}`, is replaced by a value that the server has sent.
 public struct TextTemplate: Sendable, Hashable {
     /// A part of the text.
     package enum Part: Sendable, Hashable {
@@ -155,7 +155,7 @@ extension TextTemplate {
         return parts
     }
 
-    /// Returns the end of what is in braces. A regular expression may contain braces itself.
+    /// Returns the end of the text in braces. A regular expression may contain braces itself.
     private static func end(of rest: Substring) -> Substring.Index? {
         guard rest.hasPrefix("page:/") else { return rest.firstIndex(of: "}") }
         var before: Character?

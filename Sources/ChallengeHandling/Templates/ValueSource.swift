@@ -3,7 +3,7 @@
 
 public import HTTPTypes
 
-/// Location of a value in what a server has sent during a login: `cookie:csrftoken`, `page:/regular expression/`.
+/// Location of a value in a server's responses during a login: `cookie:csrftoken`, `page:/regular expression/`.
 public enum ValueSource: Sendable, Hashable {
     /// The cookie of that name, as it would be sent next.
     case cookie(String)
@@ -54,7 +54,7 @@ public enum ValueSource: Sendable, Hashable {
         return text
     }
 
-    /// True if the session's cookies hold the value, which then changes with them.
+    /// True if the value comes from the session's cookies, and changes with them.
     var isCookie: Bool {
         switch self {
         case .cookie, .decodedCookie: true
@@ -62,7 +62,7 @@ public enum ValueSource: Sendable, Hashable {
         }
     }
 
-    /// The source as it is written in `extract`, where a JSON pointer stands alone.
+    /// The source as written in `extract`, where a JSON pointer has no prefix.
     var term: String { if case .json(let pointer) = self { pointer.source } else { text } }
 
     /// The source as it is written in a template, without braces.

@@ -54,7 +54,7 @@ package enum Base64 {
                 bytes.append(UInt8(truncatingIfNeeded: pending >> UInt32(bits)))
             }
         }
-        // A single remaining digit holds no byte, and padding only completes a group of four.
+        // A single remaining digit encodes no byte, and padding only completes a group of four.
         guard digits % 4 != 1, padding == 0 || (digits + padding) % 4 == 0, padding <= 2 else { return nil }
         return bytes
     }

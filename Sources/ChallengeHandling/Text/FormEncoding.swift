@@ -30,7 +30,7 @@ package enum FormEncoding {
         return bytes
     }
 
-    /// Returns a query, in which every byte but RFC 3986 §2.3's unreserved ones is `%XX`.
+    /// Returns a query with every byte except the unreserved ones of RFC 3986 §2.3 as `%XX`.
     package static func query(_ fields: [(name: String, value: String)]) -> String {
         fields.map { "\(percentEncoded($0.name))=\(percentEncoded($0.value))" }.joined(separator: "&")
     }
@@ -44,7 +44,7 @@ package enum FormEncoding {
 
     /// Returns the first value of `name` in a query or form; nil if absent or not UTF-8.
     package static func value(of name: String, in query: some StringProtocol) -> String? {
-        // By bytes: as a `Character`, a separator with a combining accent is not a separator.
+        // Split as bytes: as a `Character`, a separator with a combining accent is not a separator.
         for pair in query.utf8.split(separator: UInt8(ascii: "&")) {
             let parts = pair.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
             guard let first = parts.first, decoded(first)?.utf8.elementsEqual(name.utf8) == true else { continue }
@@ -53,7 +53,7 @@ package enum FormEncoding {
         return nil
     }
 
-    /// Returns `text` with each `%XX` as its byte; other signs are unchanged, also `+`.
+    /// Returns `text` with each `%XX` decoded to its byte; other characters are unchanged, including `+`.
     package static func percentDecoded(_ text: [UInt8]) -> [UInt8] {
         var bytes: [UInt8] = []
         var rest = text[...]

@@ -4,7 +4,7 @@
 internal import Basics
 package import HTTPTypes
 
-/// Moments as texts. A moment is a number of milliseconds since 1970; there is no clock here.
+/// Times as texts. A time is a number of milliseconds since 1970; there is no clock here.
 package enum Moment {
     /// `2026-11-21 16:30:05 UTC`, for messages.
     package static func text(_ milliseconds: Int64) -> String {
@@ -14,21 +14,21 @@ package enum Moment {
         return "\(time.date.year)-\(month)-\(day) \(hour):\(minute):\(second) UTC"
     }
 
-    /// When a `Retry-After` field allows another try (RFC 9110 §10.2.3: seconds or a date), `nil` where there is none
-    /// that can be read. A wait is at most 30 days: beyond that a server's clock is wrong.
+    /// Returns the time of the next attempt by `Retry-After` (RFC 9110 §10.2.3: seconds or a date). Nil if the field is
+    /// missing or malformed. The wait is at most 30 days: a longer one means that the server's clock is wrong.
     package static func retry(after fields: HTTPFields, now: Int64) -> Int64? {
         guard let value = fields[.retryAfter] else { return nil }
         let latest = now.addingReportingOverflow(30 * 86_400_000)
         guard !latest.overflow else { return nil }
         if !value.isEmpty, value.utf8.allSatisfy(\.isDigit) {
-            // Digits that do not fit are a wait without end.
+            // On overflow, wait the maximum.
             let seconds = min(Int64(value) ?? .max, 30 * 86400)
             return now + seconds * 1000
         }
         return httpDate(value).map { min(max($0, now), latest.partialValue) }
     }
 
-    /// The moment that an HTTP-date means, in any of the three forms (RFC 9110 §5.6.7); `nil` where it is none.
+    /// Parses an HTTP-date in any of its three forms (RFC 9110 §5.6.7). Nil if malformed.
     package static func httpDate(_ text: String) -> Int64? {
         let words = text.split(separator: " ")
         // Sun, 06 Nov 1994 08:49:37 GMT
@@ -39,8 +39,8 @@ package enum Moment {
         if words.count == 4, words[3] == "GMT" {
             let date = words[1].split(separator: "-")
             guard date.count == 3, date[2].utf8.count == 2, let year = number(date[2]) else { return nil }
-            // RFC 9110 has two digits mean the past where they would be over 50 years ahead; there is no clock here, so
-            // the usual pivot of POSIX stands in.
+            // By RFC 9110, two digits mean the past if they would be over 50 years in the future. There is no clock
+            // here, so the usual pivot of POSIX is used.
             return moment(
                 day: date[0], month: date[1], year: "\(year < 69 ? 2000 + year : 1900 + year)", time: words[2])
         }
@@ -49,8 +49,8 @@ package enum Moment {
         return nil
     }
 
-    /// The moment of a day and time of UTC; `nil` where the calendar has no such day. Years of four digits, and a time
-    /// that its caller has looked at.
+    /// Returns the time of a day and time in UTC; `nil` if the calendar has no such day. The year has four digits, and
+    /// the caller has checked the time of day.
     package static func at(
         year: Int64, month: Int64, day: Int64, hours: Int64, minutes: Int64, seconds: Int64
     ) -> Int64? {

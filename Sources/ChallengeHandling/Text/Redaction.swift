@@ -6,8 +6,8 @@ internal import Secrets
 
 /// Removal of secrets from text of another program.
 package enum Redaction {
-    /// Returns `text` with `<redacted>` for each of the secrets, also where they are escaped as in JSON, coded as in an address
-    /// or a form, or, from six bytes on, in base64 or hexadecimal: fewer would be found by accident.
+    /// Returns `text` with `<redacted>` for each of the secrets. They are also found escaped as in JSON, encoded as in
+    /// an address or a form, or, from six bytes on, in base64 or hexadecimal: shorter ones would be found by accident.
     package static func text(_ text: String, without secrets: [String]) -> String {
         var forms: Set<String> = []
         for secret in secrets where !secret.isEmpty {
@@ -31,7 +31,7 @@ package enum Redaction {
         return result
     }
 
-    /// The digits in base64 that depend on these bytes alone, whatever stands before and behind them.
+    /// The base64 digits that depend on these bytes alone, independent of the bytes before and after them.
     private static func base64(_ bytes: [UInt8]) -> [String] {
         [Base64.Alphabet.standard, .url].flatMap { alphabet in
             (0..<3).map { before in

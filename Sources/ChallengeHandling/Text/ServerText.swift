@@ -35,7 +35,7 @@ package enum TextRuns {
     /// Returns `text` with a U+FFFD after every 30 marks of a longer run.
     package static func broken(_ text: String) -> String { bounded(text) ?? text }
 
-    /// Returns the text with shortened runs; nil if there is no long run.
+    /// Returns the text with shortened runs; nil without a long run.
     private static func bounded(_ text: String) -> String? {
         // Most text is ASCII, which has no marks.
         guard !text.utf8.allSatisfy({ $0 < 0x80 }) else { return nil }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// Status by which a server tells that it did not judge a request. It says nothing about a credential or a session.
+/// Status of a response that does not judge its request. It says nothing about a credential or a session.
 package enum InconclusiveStatus {
     /// Returns true for 5xx, for 429 (RFC 6585 §4), and for 408, as the request did not come whole (RFC 9110 §15.5.9).
     package static func contains(_ status: Int) -> Bool { status >= 500 || status == 408 || status == 429 }
 
-    /// Returns true for those and for 400 (RFC 9110 §15.5.1): a server that does not understand a form has not judged its values.
+    /// Returns true for those and for 400 (RFC 9110 §15.5.1): a server that does not understand a form has not judged
+    /// its values.
     static func containsForForm(_ status: Int) -> Bool { status == 400 || contains(status) }
 }

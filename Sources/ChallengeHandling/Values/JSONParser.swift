@@ -125,7 +125,7 @@ struct JSONParser {
     private mutating func string(atMost limit: Int) -> String? {
         index += 1
         var start = index
-        // The text before the last escape; most strings have none.
+        // The text before the last escape; empty for most strings.
         var text: [UInt8] = []
         while index < bytes.count {
             switch bytes[index] {

@@ -137,7 +137,7 @@ public struct JSONPointer: Sendable, Hashable {
         words.starts(with: other.words) || other.words.starts(with: words)
     }
 
-    /// Returns the value at the pointer in `value` (§4); `nil` if there is none.
+    /// Returns the value at the pointer in `value` (§4); `nil` if missing.
     public func value(in value: JSONValue) -> JSONValue? {
         var value = value
         for word in words {

@@ -23,7 +23,7 @@ public struct WebURL: Sendable, Hashable {
     }
 
     /// Parses an absolute address, without its fragment. `nil` for another scheme, user info, no host, an invalid port,
-    /// or a byte that no URI holds (RFC 3986 §2).
+    /// or a byte that is not valid in a URI (RFC 3986 §2).
     public init?(_ text: some StringProtocol) {
         guard text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != 0x22 && $0 != 0x3C && $0 != 0x3E && $0 != 0x5C })
         else { return nil }
@@ -139,7 +139,7 @@ public struct WebURL: Sendable, Hashable {
 }
 
 extension WebURL: CustomStringConvertible {
-    /// The whole address. Queries can hold secrets: log `origin` and `path` instead.
+    /// The whole address. Queries can contain secrets: log `origin` and `path` instead.
     public var description: String { "\(origin)\(target)" }
 }
 

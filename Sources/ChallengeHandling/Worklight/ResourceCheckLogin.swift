@@ -8,8 +8,8 @@ internal import Secrets
 /// `…/authenticate` of the composite dialect), or in `Authorization` of a GET of the resource.
 ///
 /// The original clients of Worklight 6.x and MobileFirst 7.x send the challenged request itself with the answers.
-/// Servers then either execute it or answer about the login instead, and nothing tells which. So here no answer is sent
-/// with an unsafe request, and the caller's own request is sent once, after the login (RFC 9110 §9.2.1).
+/// Servers then either execute it or answer about the login instead, and the client cannot know which. So here no
+/// answer is sent with an unsafe request, and the caller's own request is sent once, after the login (RFC 9110 §9.2.1).
 ///
 /// Its session consists of the cookies that the server sets meanwhile, and in the composite dialect of the value for
 /// `WL-Instance-Id`.

@@ -21,7 +21,7 @@ public struct ResourceCheckMessage: Sendable {
     public var challenges: [String: JSONValue]
     /// Checks that have passed.
     public var successes: [String: JSONValue]
-    /// Checks that have failed for good.
+    /// Checks that have failed finally.
     public var failures: [String: JSONValue]
 
     /// Parses a response; `nil` if it names no security checks. The members of both dialects are read, and both

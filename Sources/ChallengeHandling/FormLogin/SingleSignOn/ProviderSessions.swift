@@ -73,7 +73,7 @@ final class ProviderSession: Sendable {
     }
 }
 
-/// Sessions at the providers of one login, in the order in which their turns are taken.
+/// Sessions at the providers of one login, in the order in which they are used.
 package struct SignOnSessions: Sendable {
     private let sessions: [ProviderSession]
 

@@ -28,7 +28,7 @@ package struct SelfSubmittingForm: Sendable {
     private let written: String?
     private let base: String?
 
-    /// Finds the first such form of a page; `nil` if there is none.
+    /// Finds the first such form of a page; `nil` if the page has none.
     ///
     /// All its inputs are hidden. It has a message of a sign-on protocol; or it is the page's only form, has no named button, with
     /// which a page asks for a decision, and the page has a script that submits forms.
@@ -54,7 +54,7 @@ package struct SelfSubmittingForm: Sendable {
         base = html.base
     }
 
-    /// Returns the address that the form goes to from the page at `page`; `nil` if that is not http or https.
+    /// Returns the address that the form is sent to from the page at `page`; `nil` if that is not http or https.
     package func action(at page: WebURL) -> WebURL? {
         guard let written, !written.isEmpty else { return page }
         return (base.flatMap(page.resolving) ?? page).resolving(written)

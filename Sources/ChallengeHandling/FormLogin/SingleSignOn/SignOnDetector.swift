@@ -3,12 +3,12 @@
 
 /// Detector of an upstream's demand for single sign-on.
 ///
-/// A redirect to a provider is the challenge, whatever the method of the request: the upstream has executed nothing. A form
-/// that submits itself there is one as well, and so is a 401, by which upstreams answer programs.
+/// A redirect to a provider is the challenge, with any method of the request: the upstream has executed nothing. A form
+/// that submits itself there is one as well, and so is a 401, with which upstreams answer programs.
 package struct SignOnDetector: ChallengeDetector {
     /// The name that `explain` shows.
     package let kind: String
-    /// Filter of redirects, pages, and whatever the gateway's own matchers need.
+    /// Filter of redirects, pages, and all responses that the gateway's own matchers need.
     package let filter: ResponseFilter
     private let route: SignOnRoute
     private let gateway: GatewayDetector

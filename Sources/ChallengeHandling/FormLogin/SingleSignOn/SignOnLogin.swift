@@ -5,8 +5,9 @@ internal import HTTPTypes
 
 /// Login at an identity provider for an upstream that sends its users there (`login.through`).
 ///
-/// It goes where a browser would: along redirects and forms that submit themselves, and fills in the login form that the
-/// provider shows. The session is made of the upstream's cookies alone; the provider's serve the next login there.
+/// It follows redirects and forms that submit themselves, as a browser would, and fills in the login form of the
+/// provider. The session consists of the upstream's cookies only; the provider's cookies are used by the next login
+/// there.
 package struct SignOnLogin: SessionLogin {
     private let gateway: GatewayLogin
     private let route: SignOnRoute
@@ -74,7 +75,7 @@ package struct SignOnLogin: SessionLogin {
     }
 }
 
-/// One way through a single sign-on, from the upstream to the provider and back.
+/// One pass through a single sign-on, from the upstream to the provider and back.
 private struct SignOnVisit {
     private let gateway: GatewayLogin
     private let use: CredentialUse
@@ -131,7 +132,7 @@ private struct SignOnVisit {
         return .found(LoginPage(address: address, source: .named, page: .init(response: response, asksForLogin: true)))
     }
 
-    /// Goes from page to page until one of the upstream leads nowhere else, and returns that one.
+    /// Follows the pages until one of the upstream's leads nowhere else, and returns that page.
     private mutating func signOn(from first: ExaminedResponse) async throws(LoginFailure) -> ExaminedResponse {
         var response = first
         // The client limits the number of requests.
@@ -164,7 +165,7 @@ private struct SignOnVisit {
         if let evaluator, let form {
             try await evaluator.requireNoFailure(response, client)
             isVerified = isVerified || evaluator.isVerified(by: response, reportedBy: client)
-            // After the provider let the user go, its answers are not about the password.
+            // After the provider has accepted the user, its answers do not concern the password.
             guard isAtProvider else { return self.evaluator = nil }
             if form.isShownAgain(in: response) {
                 throw await evaluator.reject(.rejected, response, client, by: "it has the form again")
@@ -194,7 +195,7 @@ private struct SignOnVisit {
         _ step: GatewayStep, on page: ExaminedResponse
     ) async throws(LoginFailure) -> ExaminedResponse {
         let provider = try client.client(at: page.url)
-        // The provider's page chooses the form's address, so that it must stay the same.
+        // The provider's page chooses the form's address, so the address must stay the same.
         let shown = LoginPage(
             address: page.url, source: submitted == 0 ? .configured : .named,
             page: .init(response: page, asksForLogin: true))
@@ -213,7 +214,7 @@ private struct SignOnVisit {
         return try await client.send(request, "form", from: page.url)
     }
 
-    /// Verifies that the upstream lets the user in: at the page where the sign-on ended, and at `prove-at`.
+    /// Verifies that the upstream accepts the user: at the page where the sign-on ended, and at `prove-at`.
     private mutating func verify(_ landed: ExaminedResponse, from beginning: LoginPage) async throws(LoginFailure) {
         var page = landed
         if let proof = gateway.proof, proof.path != landed.url.path {

@@ -10,7 +10,7 @@ package struct SignOnRoute: Sendable, Equatable {
     /// Origins of the identity providers (`login.through`). Only they show a form that is filled in.
     package let providers: Set<Origin>
 
-    /// Creates a route from the upstream. It is no provider, even if `through` names it.
+    /// Creates a route from the upstream, which is not a provider, even if `through` names it.
     package init(from upstream: Origin, through: some Sequence<Origin>) {
         self.upstream = upstream
         providers = Set(through).subtracting([upstream])
@@ -28,7 +28,7 @@ package struct SignOnRoute: Sendable, Equatable {
         return formToProvider(on: response) != nil
     }
 
-    /// Returns the form with a message that a page of the upstream submits to a provider; `nil` if there is none.
+    /// Returns the form with a message that a page of the upstream submits to a provider; `nil` without such a form.
     func formToProvider(on page: ExaminedResponse) -> SelfSubmittingForm? {
         guard let body = page.body, !(300...399).contains(page.status), let form = SelfSubmittingForm(on: body),
             form.isMessage, let action = form.action(at: page.url), providers.contains(action.origin)
@@ -52,7 +52,8 @@ package struct SignOnRoute: Sendable, Equatable {
         return nil
     }
 
-    /// Returns the reason against filling in a form of the page at `page` that goes to `action`. `nil` if it is allowed.
+    /// Returns the reason not to fill in a form of the page at `page` that is sent to `action`. `nil` if filling in is
+    /// allowed.
     package func objection(toFillingIn action: WebURL, on page: WebURL) -> String? {
         for address in [page, action] where !providers.contains(address.origin) {
             return

@@ -27,7 +27,7 @@ extension GatewaySettings {
     /// Origins of the identity providers; empty without single sign-on.
     package var through: [Origin] { login.first?.through ?? [] }
 
-    /// Reports keys that mean nothing to a single sign-on, and a provider that is the upstream itself.
+    /// Reports keys that have no effect on a single sign-on, and a provider that is the upstream itself.
     func checkProviders(_ login: Value?, at upstream: ProtectedUpstream?) {
         guard !through.isEmpty, let value = login?.listOrOne().first?.member("through") else { return }
         if preset != .form, preset != .none {

@@ -3,7 +3,7 @@
 
 internal import Basics
 
-/// The part of a signature that stands for the body: its digest, or the word that it is not signed.
+/// Part of a signature for the body: its digest, or the word that it is not signed.
 enum AWSBodyDigest {
     /// SHA-256 of no bytes.
     static let ofNothing = Array("e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855".utf8)

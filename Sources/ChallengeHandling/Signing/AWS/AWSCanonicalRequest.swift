@@ -26,7 +26,7 @@ struct AWSCanonicalRequest {
     private static let digestName = Array("x-amz-content-sha256".utf8)
     private static let others = ["content-md5", "content-type", "host"].map { Array($0.utf8) }
 
-    /// Collects the fields that are signed in place of those of the request before.
+    /// Collects the fields that are signed, replacing those of the previous request.
     ///
     /// They are `Host`, `Content-Type`, `Content-MD5`, and all of `x-amz-*`: other fields may change on the way.
     mutating func read(_ request: SigningRequest) {
@@ -67,7 +67,7 @@ struct AWSCanonicalRequest {
         return field
     }
 
-    /// Overwrites the values, one of which may be a token, and keeps the memory.
+    /// Overwrites the values, which may include a token, and keeps the memory.
     mutating func wipe() {
         for index in bytes.indices { bytes[index] = 0 }
         fields.removeAll(keepingCapacity: true)
@@ -111,7 +111,7 @@ struct AWSCanonicalRequest {
         index > 0 && bytes[fields[index].name] == bytes[fields[index - 1].name]
     }
 
-    /// Returns whether the bytes at `one` come before those at `other`.
+    /// Returns whether the bytes at `one` sort before those at `other`.
     private func precedes(_ one: Range<Int>, _ other: Range<Int>) -> Bool {
         for (left, right) in zip(one, other) where bytes[left] != bytes[right] { return bytes[left] < bytes[right] }
         return one.count < other.count

@@ -4,7 +4,7 @@
 internal import Basics
 internal import Secrets
 
-/// Path and query in the one form that a signature covers, whichever of its spellings is sent.
+/// Canonical form of path and query that a signature covers, for all spellings that may be sent.
 enum AWSCanonicalTarget {
     /// Appends the path of a request to `service`, `/` if it is empty, and its query, each with a line feed.
     static func write(_ target: Span<UInt8>, for service: AWSService, to text: inout SecretBuilder) {
@@ -40,7 +40,7 @@ enum AWSCanonicalTarget {
 
     private static func path(_ path: ArraySlice<UInt8>, for service: AWSService) -> [UInt8] {
         if path.isEmpty { return [slash] }
-        // Any other service encodes the path as it is sent, percent signs too.
+        // Any other service encodes the path as sent, including its percent signs.
         return service.isStore ? encoded(path, keeping: slash) : raw(normalized(path))
     }
 
@@ -70,7 +70,7 @@ enum AWSCanonicalTarget {
         return text
     }
 
-    /// Returns `text` with all but the unreserved bytes of RFC 3986 §2.3 as `%XX`; what is encoded already stays so.
+    /// Returns `text` with all but the unreserved bytes of RFC 3986 §2.3 as `%XX`; encoded bytes are unchanged.
     private static func encoded(
         _ text: ArraySlice<UInt8>, keeping kept: UInt8?, plusIsSpace: Bool = false
     ) -> [UInt8] {

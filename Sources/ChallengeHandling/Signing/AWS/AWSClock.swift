@@ -13,7 +13,7 @@ final class AWSClock: Sendable {
     /// Differences below this, in milliseconds, are delays.
     private static let tolerance: Int64 = 30_000
 
-    /// Time in which a key is not renewed a second time because the server calls it expired, in milliseconds.
+    /// Time in which a key is not renewed again although the server calls it expired, in milliseconds.
     private static let renewalPause: Int64 = 60_000
 
     private let known = Atomic<Int64>(0)
@@ -24,10 +24,11 @@ final class AWSClock: Sendable {
     /// Milliseconds by which the server's clock is ahead of this machine's; negative if it is behind.
     var difference: Int64 { known.load(ordering: .relaxed) }
 
-    /// Returns the server's time at `now`, both in milliseconds since 1970.
+    /// Server's clock minus this machine's, in milliseconds.
     func serverTime(at now: Int64) -> Int64 { now.saturatingAdd(difference) }
 
-    /// Takes the server's time from the `Date` of `response`. Returns false if it was known already, or there is none.
+    /// Takes the server's time from the `Date` of `response`. Returns false if the difference was known already, or
+    /// `Date` is missing.
     func learn(from response: ExaminedResponse, now: Int64) -> Bool {
         guard let date = response.fields[.date].flatMap(Moment.httpDate) else { return false }
         let found = date.saturatingSubtract(now)

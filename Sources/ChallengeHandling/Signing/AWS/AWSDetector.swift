@@ -5,12 +5,12 @@ internal import Basics
 
 /// Detector of responses that a new signature or a new key can change: a wrong clock, and a temporary key that has expired.
 ///
-/// A wrong key is none of them: nothing here could answer it, so the server's words go to the caller.
+/// A wrong key is not handled: no login can fix it, so the response is forwarded.
 struct AWSDetector: ChallengeDetector {
     /// `signature`.
     var kind: String { "signature" }
 
-    /// Responses of the statuses by which services refuse a signature.
+    /// Responses with the statuses of a refused signature.
     var filter: ResponseFilter {
         ResponseFilter([
             ResponseMatcher(statuses: [400, 403], bodyContains: ["Expired", "Time"], contentTypes: Self.types)
@@ -30,7 +30,7 @@ struct AWSDetector: ChallengeDetector {
         return .stale
     }
 
-    /// Returns the server's word for the refusal.
+    /// Returns the server's code of the refusal.
     func sign(of response: ExaminedResponse) -> String? {
         response.body.flatMap { AWSFault($0).code }.map { "the server's code \($0)" }
     }
@@ -63,7 +63,7 @@ struct AWSFault {
             || message.contains("Signature not yet current")
     }
 
-    /// True if the signature names another service or region than the server's, which says nothing of the key.
+    /// True if the signature names another service or region than the server's, which says nothing about the key.
     var isOfScope: Bool { message.contains("scoped to") }
 
     /// True if the temporary key has expired.

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// Texts of the small XML documents in which services answer.
+/// Texts of the small XML documents with which services answer.
 ///
-/// Not a parser of XML: it finds the first element of a name whose content is text alone. That is all that these answers have, and
-/// whatever else stands there is not found.
+/// This is not a parser of XML: it finds the first element of a name with only text as content. These answers need no
+/// more, and all other content is ignored.
 enum AWSDocument {
     /// Maximum number of bytes of a document that is searched.
     static let limit = 64 * 1024
 
-    /// Returns the text of the first element of that name; nil if there is none, or if it holds other elements.
+    /// Returns the text of the first element of that name; nil if missing, or if it contains other elements.
     static func text(of name: String, in document: [UInt8]) -> String? {
         let document = document.prefix(limit)
         let opening = Array("<\(name)>".utf8)

@@ -80,7 +80,7 @@ struct AWSLogin: SessionLogin {
                 + "again. Store a new one.", retryAt: next)
     }
 
-    /// Takes the server's time from the response to a login's own request, and tells if the clocks differ.
+    /// Takes the server's time from the response to a login's own request, and returns true if the clocks differ.
     static func learnClock(
         _ clock: AWSClock, from response: SideResponse, at url: WebURL, challenge: String,
         _ conversation: Conversation

@@ -18,7 +18,7 @@ struct AWSRegistryToken {
     /// Lifetime of a token whose end cannot be read, in milliseconds.
     private static let shortLife: Int64 = 3_600_000
 
-    /// Requests a token and returns its session. A request whose time is refused is sent once more, by the server's clock.
+    /// Requests a token and returns its session. A request whose time is refused is sent again with the server's time.
     func session(by keys: AWSKeys, _ conversation: Conversation) async throws(LoginFailure) -> Session {
         var response = try await send(by: keys, conversation)
         if response.status >= 400, AWSFault(response.body).isOfTime {

@@ -7,7 +7,7 @@ internal import SettingsReading
 
 /// Role that is assumed for a temporary key (`assume-role`), at the Security Token Service.
 package struct AWSRole: Sendable, Equatable {
-    /// Proof by which the role is assumed.
+    /// Proof with which the role is assumed.
     package enum Proof: String, Sendable, CaseIterable {
         /// A request that the credential's access key signs (`AssumeRole`).
         case accessKey = "access-key"

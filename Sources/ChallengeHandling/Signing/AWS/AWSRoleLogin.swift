@@ -21,7 +21,7 @@ struct AWSRoleLogin {
 
     /// Codes that reject the credential's value.
     ///
-    /// `InvalidIdentityToken` is none: it also means that the issuer's keys could not be fetched for the moment.
+    /// `InvalidIdentityToken` is not listed: it is also sent when the issuer's keys could not be fetched at the moment.
     private static let rejections: Set<String> = [
         "ExpiredToken", "ExpiredTokenException", "InvalidClientTokenId",
         "SignatureDoesNotMatch",
@@ -30,7 +30,7 @@ struct AWSRoleLogin {
     /// Lifetime of a key whose end cannot be read.
     private static let shortLife: Int64 = 900_000
 
-    /// Assumes the role. A request whose time is refused is sent once more, by the server's clock.
+    /// Assumes the role. A request whose time is refused is sent again with the server's time.
     func assume() async throws(LoginFailure) -> Key {
         let response = try await send()
         if let fault = fault(response), fault.isOfTime, role.proof == .accessKey {
@@ -40,7 +40,7 @@ struct AWSRoleLogin {
         return try await key(in: response)
     }
 
-    /// Returns the region that the service signs in: that of its name, and for the global name the first of all.
+    /// Returns the region that the service signs in: that of its name, and `us-east-1` for the global name.
     static func region(of url: WebURL, or region: String) -> String {
         let labels = url.origin.host.split(separator: ".")
         if url.origin.host == "sts.amazonaws.com" { return "us-east-1" }
@@ -85,7 +85,7 @@ struct AWSRoleLogin {
         return parameters
     }
 
-    /// Returns the key of an answer; throws if there is none, and closes the latch of a value that is rejected.
+    /// Returns the key of an answer; throws if it has none, and closes the latch of a value that is rejected.
     private func key(in response: SideResponse) async throws(LoginFailure) -> Key {
         let challenge = use.key.challenge
         if let fault = fault(response) {

@@ -7,9 +7,9 @@ package import SettingsReading
 package struct AWSSignature: SignatureKind {
     /// Parts of a signature that a body is.
     package enum Payload: String, Sendable, CaseIterable {
-        /// Its digest, where the body is kept.
+        /// Digest of the body, if the body is kept.
         case auto
-        /// Never, where the service allows it.
+        /// Never signed, if the service allows this.
         case unsigned
     }
 
@@ -48,7 +48,7 @@ package struct AWSSignature: SignatureKind {
         terms.add("sign.aws.registry", registry.map { "\($0)" })
     }
 
-    /// Returns an authenticator that signs requests, or that has a registry's token for them.
+    /// Returns an authenticator that signs requests, or that adds a registry's token.
     package func authenticator(
         of challenge: ChallengeSettings, _ key: SessionKey, at site: LoginSite
     ) -> Authenticator {
@@ -115,7 +115,7 @@ extension AWSSignature {
 }
 
 extension ValueForm where Content == String {
-    /// A word of letters, digits and hyphens.
+    /// Word of letters, digits and hyphens.
     fileprivate static let scopePart = ValueForm("word") { value in
         guard let text = value.word() else { return nil }
         guard AWSService.isScopePart(text) else {

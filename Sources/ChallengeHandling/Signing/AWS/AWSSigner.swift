@@ -11,7 +11,7 @@ internal import Secrets
 final class AWSSigner: RequestSigner {
     let keys: AWSKeys
     let service: AWSService
-    /// True if bodies are not part of the signature, where the service allows it.
+    /// True if bodies are not part of the signature, provided the service allows this.
     let leavesBodiesUnsigned: Bool
     let challenge: String
     let digests: any MessageDigests
@@ -35,7 +35,7 @@ final class AWSSigner: RequestSigner {
     /// Empty: responses change nothing.
     var learnsFrom: [HTTPField.Name]? { [] }
 
-    /// Does nothing.
+    /// Does nothing: responses do not change the signer.
     func learn(status: Int, fields: HTTPFields, target: String) {}
 
     /// Returns a running SHA-256 of the body, if bodies are signed.

@@ -46,7 +46,7 @@ final class HMACSigner: RequestSigner {
     /// Empty: responses change nothing.
     var learnsFrom: [HTTPField.Name]? { [] }
 
-    /// Does nothing.
+    /// Does nothing: responses do not change the signer.
     func learn(status: Int, fields: HTTPFields, target: String) {}
 
     /// Returns a reader of the body in the form that the templates need.

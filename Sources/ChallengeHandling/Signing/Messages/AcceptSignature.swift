@@ -29,7 +29,7 @@ struct AcceptSignature {
 
     private let members: [(key: String, member: StructuredMember)]
 
-    /// Reads the field; nil if there is none, or if it is too long or malformed.
+    /// Reads the field; nil if missing, too long or malformed.
     init?(_ fields: HTTPFields) {
         let text = fields[values: Self.name].joined(separator: ", ")
         guard (1...Self.longest).contains(text.utf8.count),

@@ -10,7 +10,7 @@ struct MessageBase {
     /// The signature base.
     let bytes: [UInt8]
 
-    /// Creates the base of `components`; throws with the first one that has no value.
+    /// Creates the base of `components`; throws the first component without a value.
     init(
         _ components: [SignedComponent], _ parameters: StructuredParameters, _ values: MessageValues
     ) throws(MissingComponent) {

@@ -41,7 +41,8 @@ struct MessageLogin: SessionLogin {
         return session
     }
 
-    /// Signature that the response asks for, by the key that is known now; for a renewal the one that was asked for last.
+    /// Signature requested by the response, or, for a renewal, by the last response that requested one. Made with the
+    /// present key.
     private var requestedPlan: MessagePlan? {
         guard let challenge = occasion.challenge else { return requests.plan }
         return detector.answer(status: challenge.status, challenge.fields)?.plan

@@ -3,7 +3,7 @@
 
 internal import Basics
 
-/// Contents of one kind of signature: the components, and the parameters beside them (RFC 9421 §2.3).
+/// Contents of one kind of signature: the components, and the signature's parameters (RFC 9421 §2.3).
 package struct MessagePlan: Sendable, Equatable {
     /// Source of the parameter `nonce`.
     package enum Nonce: Sendable, Equatable {
@@ -27,7 +27,7 @@ package struct MessagePlan: Sendable, Equatable {
     package var lifetime: Int64?
     /// True if the parameter `alg` names the algorithm.
     package var namesAlgorithm = false
-    /// Components that a server has asked for; nil if the configuration alone says what is signed.
+    /// Components that a server has asked for; nil if the configuration alone determines them.
     ///
     /// A request that lacks one of them is sent without a signature.
     package var requested: [SignedComponent]?

@@ -15,7 +15,7 @@ package struct MessageSignature: SignatureKind {
     package var plan: MessagePlan
     /// Algorithm.
     package var algorithm: MessageAlgorithm
-    /// Value of `keyid`; nil: the thumbprint of the key pair, or none.
+    /// Value of `keyid`; nil: the thumbprint of the key pair, or no `keyid`.
     package var keyID: String?
     /// Value of `Signature-Agent`; nil: no such field.
     package var agent: String?

@@ -17,8 +17,8 @@ final class MessageSigner: RequestSigner {
     /// True after a request found no nonce of the server.
     private let lacksNonce = Atomic(false)
 
-    /// Creates a signer by `plan`. `agent` is the value of `Signature-Agent`. `makeNonce` returns the nonce of one request, nil if the
-    /// server has sent none that is unused.
+    /// Creates a signer for `plan`. `agent` is the value of `Signature-Agent`. `makeNonce` returns the nonce of one
+    /// request, nil without an unused one from the server.
     init(
         _ plan: MessagePlan, agent: String?, key: MessageSigningKey, challenge: String, digests: any MessageDigests,
         makeNonce: @escaping @Sendable (_ path: String) -> String? = MessageSigner.randomNonce
@@ -47,7 +47,7 @@ final class MessageSigner: RequestSigner {
     /// Empty: responses change nothing.
     var learnsFrom: [HTTPField.Name]? { [] }
 
-    /// Does nothing.
+    /// Does nothing: responses do not change the signer.
     func learn(status: Int, fields: HTTPFields, target: String) {}
 
     /// True after the nonces of the server were used up.

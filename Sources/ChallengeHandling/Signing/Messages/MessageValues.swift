@@ -53,7 +53,7 @@ struct MessageValues {
         case "@authority": return Array(authority.utf8)
         case "@method": return Array(request.method.utf8)
         case "@path": return path
-        // A question mark alone if there is no query (§2.2.7).
+        // A question mark alone without a query (§2.2.7).
         case "@query": return [UInt8(ascii: "?")] + query
         case "@query-param":
             let values = QueryParameters.values(of: component.parameter ?? "", in: query)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// Public key as a JSON Web Key (RFC 7517), for those who verify signatures.
+/// Public key as a JSON Web Key (RFC 7517), for verifiers of signatures.
 package struct PublicKey: Sendable {
     /// Members that describe the key itself: `kty` and the numbers.
     package let members: [String: String]

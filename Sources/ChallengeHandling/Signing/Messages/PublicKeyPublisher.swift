@@ -5,7 +5,8 @@ internal import Secrets
 
 /// Kind of challenge whose answers are signed by a key pair, and verified by the public key.
 package protocol PublicKeyPublisher {
-    /// Returns the public key of a credential; nil if the kind signs with no key pair. Throws `no-credential` without a usable key.
+    /// Returns the public key of a credential; nil if the kind does not sign with a key pair. Throws `no-credential`
+    /// without a usable key.
     func publicKey(of credential: Credential, challenge: String, keys: any MessageKeys) throws(LoginFailure)
         -> PublicKey?
     /// True if the kind signs with a key pair.

@@ -4,7 +4,7 @@
 internal import HTTPTypes
 internal import Synchronization
 
-/// What a server has asked for last with `Accept-Signature`, shared by the logins of one challenge.
+/// Last demand of a server's `Accept-Signature`, shared by the logins of one challenge.
 final class RequestedSignatures: Sendable {
     /// Maximum number of unused nonces that are kept.
     static let mostNonces = 256
@@ -20,7 +20,7 @@ final class RequestedSignatures: Sendable {
     /// Creates the record of a challenge before the first login.
     init(keyID: AcceptSignature.KeyIdentifier = .unknown) { state = Mutex(State(keyID: keyID)) }
 
-    /// Signature that the server asked for last; nil: none so far.
+    /// Signature that the server asked for last; nil before the first demand.
     var plan: MessagePlan? { state.withLock { $0.plan } }
 
     /// Value of `keyid` of the signatures.
@@ -29,7 +29,7 @@ final class RequestedSignatures: Sendable {
         set { state.withLock { $0.keyID = newValue } }
     }
 
-    /// Records what a server asks for at `path`. Its nonce is for one request, the one that comes again.
+    /// Records a server's demand at `path`. Its nonce is for one request, the one that is sent again.
     func record(_ answer: AcceptSignature.Answer, at path: String) {
         state.withLock { state in
             state.plan = answer.plan

@@ -74,7 +74,7 @@ package struct StructuredFieldParser {
         return members
     }
 
-    /// Takes a comma with blanks around it. Returns false at the end of the text; throws for anything else.
+    /// Consumes a comma with blanks around it. Returns false at the end of the text; throws for anything else.
     private mutating func takeComma() throws(Malformed) -> Bool {
         skipBlanks()
         guard next != nil else { return false }
