@@ -221,7 +221,8 @@ extension ForwardedResponse {
         ResponseWriter.endOfHead(to: &output)
     }
 
-    /// Writes the protocol that the upstream switches to or, with 426, requires. It is hop-by-hop, hence written anew.
+    /// Writes the protocol that the upstream switches to or, with 426, requires. The field is hop-by-hop, hence written
+    /// by the proxy.
     static func writeUpgrade(of head: ResponseHead, in bytes: Span<UInt8>, to output: inout ByteQueue) {
         ResponseWriter.field("Connection", "Upgrade", to: &output)
         for line in head.fields where line.kind == .upgrade {

@@ -9,7 +9,7 @@ extension LeaseMachine {
     enum State: Sendable {
         /// No session is requested. Legal next: acquiring.
         case idle
-        /// The lease is being requested; `isFinal`: once more, before this node logs in alone. Legal next: all.
+        /// The lease is being requested. `isFinal`: for the last time before this node logs in alone. Legal next: all.
         case acquiring(SessionRequest, isFinal: Bool)
         /// Another node holds the lease, or a reply is missing. Legal next: idle, acquiring, delaying.
         case waiting(SessionRequest, until: Int64)
