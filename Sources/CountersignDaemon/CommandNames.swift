@@ -4,9 +4,9 @@
 internal import ArgumentParser
 internal import SettingsReading
 
-/// Names of the commands, to explain an argument that names none of them.
+/// Names of the commands, to explain an argument that is not one of them.
 enum CommandNames {
-    /// Returns the reason why `arguments` name no command; nil if they do.
+    /// Returns the reason why `arguments` do not name a command; nil if they do.
     static func fault(in arguments: [String]) -> String? {
         var command: any ParsableCommand.Type = Program.self
         var path = "countersign"

@@ -48,7 +48,7 @@ public enum Countersign {
     package static func main(handlers: [String: OwnHandler] = [:], kinds: [any ChallengeKind.Type]) {
         OwnHandlers.set(handlers, kinds: kinds)
         CoreDumps.forbid()
-        // The first argument is always there. Without them a daemon would print its help, and end as if all were well.
+        // The first argument is always there. Without arguments a daemon would print its help, and end with success.
         guard !CommandLine.arguments.isEmpty else {
             Terminal.printError(
                 "countersign: the arguments cannot be read from /proc/self/cmdline; mount /proc, or see that files can be opened"

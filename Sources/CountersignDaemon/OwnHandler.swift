@@ -7,9 +7,10 @@ internal import Synchronization
 
 /// Challenge handler of a program that embeds the daemon.
 ///
-/// The handler runs on a thread of the daemon that also serves callers: it may wait for `async` functions, and must not block. Long or
-/// blocking work belongs on a thread of its own. A login fails after 60 s without an answer of its handler. The handler reads credentials of
-/// the daemon's sources from `conversation.credentials`, and sends requests of its own by `conversation.sideRequests`.
+/// The handler runs on a thread of the daemon that also serves callers: it may wait for `async` functions, and must not
+/// block. Long or blocking work needs a separate thread. A login fails after 60 s without an answer of its handler. The
+/// handler reads credentials of the daemon's sources from `conversation.credentials`, and sends its own requests with
+/// `conversation.sideRequests`.
 public enum OwnHandler: Sendable {
     /// A handler for HTTP challenges.
     case challenges(any ChallengeHandler)
@@ -36,7 +37,7 @@ enum OwnHandlers {
     /// The kinds of challenges.
     static var kinds: [any ChallengeKind.Type] { known.withLock { $0 } }
 
-    /// Returns the handler with this name; `nil` if there is none.
+    /// Returns the handler with this name; `nil` if it does not exist.
     static func handler(named name: String) -> OwnHandler? { all.withLock { $0[name] } }
 }
 

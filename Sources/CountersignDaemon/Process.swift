@@ -8,7 +8,7 @@ internal import System
 
 /// Environment and output of this process.
 enum Process {
-    /// The environment variables: those that the process began with, and those set since.
+    /// Environment variables of the process, including changes since its start.
     static var environment: [String: String] { variables.withLock { $0 } }
 
     /// Sets a variable for this process.

@@ -3,7 +3,7 @@
 
 internal import Glibc
 
-/// Lines for people. A terminal gets them wrapped at its width; a program gets them whole.
+/// Lines for people. For a terminal they are wrapped at its width; for a program they are not.
 enum Terminal {
     private static let usual = 80, narrowest = 40
 
@@ -25,8 +25,8 @@ enum Terminal {
 
     /// Returns the line in parts of at most `columns` characters, broken at blanks.
     ///
-    /// Later parts begin below the text after the first wide gap, as in `latch     text`, or two columns further than the line. A
-    /// word that is wider stays whole: a path or an address that is cut cannot be copied.
+    /// Later parts begin below the text after the first wide gap, as in `latch     text`, or two columns to the right
+    /// of the line's beginning. A word that is wider is not broken: a path or an address could not be copied.
     static func wrapped(_ line: String, at columns: Int) -> [String] {
         guard line.count > columns else { return [line] }
         let indent = String(repeating: " ", count: min(indentation(of: line), columns / 2))

@@ -8,7 +8,7 @@ internal import Glibc
 internal import Settings
 internal import System
 
-/// Options by which a command finds the running daemon.
+/// Options with which a command finds the running daemon.
 struct AdminOptions: ParsableArguments {
     @OptionGroup var configuration: ConfigurationOptions
 
@@ -39,7 +39,8 @@ struct AdminOptions: ParsableArguments {
         runningSocket.flatMap { (try? AdminClient(path: $0).required(toServe: configuration.config)) == nil ? nil : $0 }
     }
 
-    /// A client of the daemon at the default socket, if neither a file nor a socket is named, and there is no default file.
+    /// A client of the daemon at the default socket, if neither a file nor a socket is named, and the default file does
+    /// not exist.
     private var standardClient: AdminClient? {
         guard configuration.config == ConfigurationOptions.defaultPath, !FileSystem.allows(configuration.config, F_OK)
         else { return nil }
@@ -67,7 +68,8 @@ struct DaemonOptions: ParsableArguments {
     /// The configuration.
     var configuration: ConfigurationOptions { admin.configuration }
 
-    /// True if a person may be asked for a value: what the daemon was told at its start, its commands are not.
+    /// True if a value may need a prompt. Only the daemon has values that were typed at its start; a command would have
+    /// to ask again.
     private var asksAPerson: Bool {
         guard let credentials = ConfigurationFile(path: configuration.config).read().settings?.credentials else {
             return false
@@ -78,9 +80,10 @@ struct DaemonOptions: ParsableArguments {
         return hasPrompt || !credentials.asked.isEmpty
     }
 
-    /// Has the running daemon run the command at `path`, prints what it prints, and throws its exit code.
+    /// Runs the command in the daemon, prints its output, and throws its exit code if it fails.
     ///
-    /// Returns false if no daemon runs with this configuration, or this user may not ask it: then it is to be run here.
+    /// Returns false if no daemon runs with this configuration, or this user may not use the socket. The caller then
+    /// runs the command itself.
     func hasRun(_ path: String, _ parameters: [(name: String, value: String)?]) throws -> Bool {
         guard !here, admin.socket != nil || !asksAPerson, let socket = admin.socket ?? admin.ownSocket else {
             return false
@@ -92,7 +95,7 @@ struct DaemonOptions: ParsableArguments {
         if admin.socket == nil, !client.canConnect { return false }
         let answer = try client.send("POST", query.isEmpty ? path : "\(path)?\(query)")
         guard answer.status == 200, let exit = answer.body["exit"]?.integerValue.flatMap({ Int32(exactly: $0) }) else {
-            // A daemon of an earlier version has no such command.
+            // A daemon of an earlier version does not know the command.
             if answer.status == 404 { return false }
             throw Failure(answer.body["detail"]?.stringValue ?? "the daemon refused", code: EX_UNAVAILABLE)
         }
@@ -138,7 +141,7 @@ struct AdminClient {
 
     /// Returns the client, or throws if the daemon that answers runs with another file.
     ///
-    /// Of several daemons of one user that have no `admin.address` the first one has the default socket.
+    /// If several daemons of one user have no `admin.address`, the first one has the default socket.
     fileprivate func required(toServe path: String) throws(Failure) -> AdminClient {
         guard canConnect, let served = try send("GET", "/status").body["configuration"]?.stringValue else {
             return self
@@ -193,7 +196,8 @@ struct AdminClient {
 }
 
 extension String {
-    /// The text without control characters other than line ends: a terminal must not obey what another user's process prints.
+    /// The text without control characters other than line ends: output of another user's process must not control the
+    /// terminal.
     fileprivate var printable: String {
         String(
             String.UnicodeScalarView(

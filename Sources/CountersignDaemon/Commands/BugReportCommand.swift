@@ -67,7 +67,7 @@ struct BugReport {
     /// The path of the configuration.
     let configuration: String
 
-    /// All sections. One that cannot be made says why.
+    /// All sections. A section that cannot be made gives the reason.
     var text: String {
         let program = "/proc/self/exe"
         let file = ["--config", configuration]
@@ -126,7 +126,7 @@ struct BugReport {
             + "user \(geteuid())"
     }
 
-    /// Returns what a command prints, with its errors, and its exit code if that is not 0.
+    /// Returns the output of a command, with its errors, and its exit code if that is not 0.
     private func output(of command: [String]) -> String {
         do throws(HelperProcess.Failure) {
             let run = try HelperProcess(command: command, environment: Process.environment, outputLimit: 8 << 20)
@@ -140,7 +140,7 @@ struct BugReport {
     }
 }
 
-/// Asks nobody.
+/// Asker that refuses every question.
 private struct NobodyAsked: SecretAsker {
     func ask(_ what: String, id: String) throws(AskFailure) -> Secret {
         throw AskFailure(reason: "nobody is asked for a bug report")

@@ -96,10 +96,10 @@ struct CommandLoop: Sendable {
 
 /// Bridge from a synchronous command to `async` code.
 enum Blocking {
-    /// Never stopped: whoever resumes a task of it may still hold the loop when the task, and with it the work, has ended.
+    /// Never stopped: a resumer may still use the loop after the task has ended.
     private static let thread = try? EventLoopThread(name: "command", setUp: { _ in })
 
-    /// Runs `work` on a thread of its own. Blocks the calling thread, the main one, until `work` ends.
+    /// Runs `work` on a separate thread. Blocks the calling thread, the main one, until `work` ends.
     ///
     /// Not on the thread pool: the daemon's unit, within which commands run as well, forbids the priorities that it needs.
     static func run<Value: Sendable>(_ work: @escaping @Sendable () async -> Value) -> Value {

@@ -70,7 +70,7 @@ struct ConfigurationFile {
         problems.allSatisfy { $0.severity == .warning || $0.mayPass } ? EX_UNAVAILABLE : EX_CONFIG
     }
 
-    /// What to do if the default file is missing.
+    /// Advice if the default file is missing.
     private var advice: String? {
         guard path == ConfigurationOptions.defaultPath, !FileSystem.allows(path, F_OK) else { return nil }
         return """

@@ -99,7 +99,7 @@ struct Explanation {
     private(set) var listener: String?
     /// True if the listener answers auth requests: another proxy asks it, and sends the request itself.
     private(set) var answersAuthRequests = false
-    /// The tokens by which the listener knows callers; `nil` if it needs none.
+    /// Tokens with which the listener identifies callers; `nil` if it needs no tokens.
     private(set) var tokens: CallerTokenSettings?
     /// The route's index in the configuration; `nil` for the listener's own upstream.
     private(set) var route: Int?
@@ -175,7 +175,7 @@ struct Explanation {
             // The files of `tls` are not read: perhaps only the daemon's user can.
             let upstreamPlan = try composition.plan(settings, connections: ConnectionSettings())
             let callers = try CallerIdentities(of: settings, in: composition.settings)
-            // A listener with tokens knows its callers by nothing else.
+            // A listener with tokens identifies its callers by these only.
             let identity: CallerIdentity? =
                 tokens == nil ? user.map { .user($0) } : caller.map { .token($0) }
             let own = identity.flatMap { one in callers.named.first { $0.callers.contains(one) }?.settings }

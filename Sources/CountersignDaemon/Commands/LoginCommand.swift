@@ -56,7 +56,7 @@ struct LoginCommand: ParsableCommand {
     }
 }
 
-/// The logins that `countersign login` runs on an event loop of its own.
+/// The logins that `countersign login` runs on a separate event loop.
 struct LoginRuns {
     private struct Run: Sendable {
         let authenticator: Authenticator
@@ -64,7 +64,7 @@ struct LoginRuns {
         let plan: UpstreamPlan
     }
 
-    /// The names by which a login can be chosen.
+    /// The names with which a login can be chosen.
     private(set) var names: [String] = []
     private var runs: [Run] = []
     private let context: DaemonContext
@@ -119,7 +119,7 @@ struct LoginRuns {
     }
 
     private func result(of run: Run, on loop: CommandLoop, _ transcript: LoginTranscript?) async -> Ended {
-        // A transcript counts the requests, also where nobody reads it.
+        // The transcript counts the requests, even if it is not printed.
         let transcript = transcript ?? LoginTranscript(isPrinted: false)
         let sideRequests = TranscribedSideRequests(
             requests: await loop.sideRequests(for: run.authenticator, at: run.plan), transcript: transcript)

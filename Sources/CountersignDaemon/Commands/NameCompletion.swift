@@ -19,7 +19,7 @@ enum NameCompletion {
         return file.read().settings.map(list)?.sorted() ?? []
     }
 
-    /// Returns the configuration that the arguments typed so far name.
+    /// Returns the configuration named by the arguments typed so far.
     static func path(in arguments: [String]) -> String? {
         for (index, argument) in arguments.enumerated() {
             if argument.hasPrefix("--config=") { return String(argument.dropFirst("--config=".count)) }

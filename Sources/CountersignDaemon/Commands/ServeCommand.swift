@@ -86,7 +86,8 @@ struct ServeCommand: ParsableCommand {
 
 /// Failures of a daemon's start, as those of a command.
 enum StartFailure {
-    /// Runs `body`, and gives its errors their exit codes. `advice` is added to that of an address that cannot be used.
+    /// Runs `body`, and converts its errors to exit codes. `advice` is added to the error of an address that cannot be
+    /// used.
     static func explained(advice: String = "", _ body: () throws -> Void) throws {
         do {
             try body()
@@ -150,7 +151,8 @@ struct ReloadCommand: ParsableCommand {
         if json { Process.print(["process": .integer(Int64(daemon)), "reloads": .integer(Int64(record.count))]) }
     }
 
-    /// Returns the process of the only daemon with this configuration. Throws if there is none, or several.
+    /// Returns the process of the only daemon with this configuration. Throws if there is no such daemon, or more than
+    /// one.
     private func find(in directory: String) throws -> Int32 {
         let path = ReloadRecord.path(ofConfiguration: configuration.config)
         let candidates = ReloadRecord.processes(in: directory).filter {

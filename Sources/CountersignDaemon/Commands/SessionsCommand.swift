@@ -88,7 +88,7 @@ struct UnlatchCommand: ParsableCommand {
 }
 
 extension AdminClient {
-    /// Throws exit code 64 (EX_USAGE) and the names of all challenges if there is none named `name`.
+    /// Throws exit code 64 (EX_USAGE) and the names of all challenges if no challenge is named `name`.
     fileprivate func requireChallenge(named name: String) throws(Failure) {
         guard case .unknown(let reason) = Readiness(of: name, in: try send("GET", "/status").body) else { return }
         throw Failure(reason, code: EX_USAGE)

@@ -5,7 +5,7 @@ internal import Admin
 internal import Basics
 internal import ChallengeHandling
 
-/// Text form of the daemon's status report: what runs, what is wrong, and what opens it.
+/// Text form of the daemon's status report: its parts, its problems, and their remedies.
 enum StatusLines {
     /// Returns the lines of the whole report. Times of the day are in UTC.
     static func lines(of report: JSONValue, now: Int64) -> [String] {

@@ -132,7 +132,7 @@ private struct Login {
         }
     }
 
-    /// The names by which a login can be chosen.
+    /// The names with which a login can be chosen.
     var names: [String] {
         [value["challenge"]?.stringValue].compactMap(\.self)
             + Readiness.values(value["asks"]).compactMap(\.stringValue)

@@ -16,9 +16,9 @@ struct CallerIdentities {
         var settings: Settings
     }
 
-    /// Settings of the callers without an identity of their own.
+    /// Settings of the callers without a separate identity.
     let others: Settings
-    /// Callers with credentials of their own.
+    /// Callers with separate credentials.
     let named: [Identity]
 
     /// The identities at `upstream`. Throws if a user does not exist on this machine or has two credentials.

@@ -13,7 +13,7 @@ internal import System
 
 /// Look-ups of the tokens that name callers: before they are needed, and after their values may have changed.
 final class CallerTokenLookup: Sendable {
-    /// Interval in ms between look-ups of tokens that only a helper or a person knows. Files are watched.
+    /// Interval in ms between look-ups of tokens that need a helper or a person. Files are watched.
     private static let helperPeriod: Int64 = 60_000
     /// Interval in ms between look-ups of missing tokens.
     private static let retryPeriod: Int64 = 10_000
@@ -22,7 +22,7 @@ final class CallerTokenLookup: Sendable {
 
     private struct State: Sendable {
         var names: Set<String> = []
-        /// Reasons for which tokens are missing, by credential.
+        /// Reasons why tokens are missing, by credential.
         var faults: [String: String] = [:]
         /// Reasons that were logged last, by credential.
         var logged: [String: String] = [:]
@@ -40,7 +40,7 @@ final class CallerTokenLookup: Sendable {
     /// Look-ups in `sources`.
     init(sources: CredentialComposition) { self.sources = sources }
 
-    /// Reasons for which tokens are missing, by credential; nil if no listener has tokens.
+    /// Reasons why tokens are missing, by credential; nil if no listener has tokens.
     var faults: [String: String]? {
         let faults = state.withLock { $0.names.isEmpty ? nil : $0.faults }
         return faults?.merging(tokens.ambiguous.map { ($0, Self.ambiguity) }) { first, _ in first }

@@ -71,7 +71,7 @@ struct ProxyComposition {
         return common
     }
 
-    /// Returns the connections of the logins at `upstream` that have `tls` of their own, by challenge.
+    /// Returns the connections of the logins at `upstream` with separate `tls`, by challenge.
     private func loginConnections(
         of upstream: UpstreamSettings, _ connections: ConnectionSettings
     ) throws(CompositionError) -> [String: ConnectionSettings] {
@@ -98,7 +98,7 @@ struct ProxyComposition {
             loginOrigins: origins, loginConnections: loginConnections, identities: identities)
     }
 
-    /// Returns the rules by which a listener accepts and routes requests.
+    /// Returns the rules with which a listener accepts and routes requests.
     func plan(_ listener: ListenerSettings) throws(CompositionError) -> ListenerPlan {
         var routes: [Router.Route] = []
         for route in listener.routes {

@@ -84,7 +84,7 @@ enum UserNumbers {
         return result
     }
 
-    /// Returns the uid of `user`. Throws an error with the configuration's `key` if there is no such user.
+    /// Returns the uid of `user`. Throws an error with the configuration's `key` if the user does not exist.
     static func uid(of user: UserReference, for key: String) throws(CompositionError) -> UInt32 {
         switch user {
         case .uid(let uid): return uid
@@ -105,13 +105,13 @@ enum UserNumbers {
 enum AdminAddresses {
     /// Returns the configured addresses, or by default a socket in the runtime directory.
     ///
-    /// Of several daemons of one user that use the default, the first one gets the socket.
+    /// If several daemons of one user use the default, the first one gets the socket.
     static func of(_ settings: Settings) -> [ListenAddress] {
         if !settings.admin.addresses.isEmpty { return settings.admin.addresses }
         return [.unix(path: "\(RuntimeDirectory.locate(environment: Process.environment))/admin.sock", mode: 0o600)]
     }
 
-    /// Returns the path of the first Unix socket; nil if there is none.
+    /// Returns the path of the first Unix socket; nil without one.
     static func socket(of settings: Settings) -> String? {
         for case .unix(let path, _) in of(settings) { return path }
         return nil

@@ -13,7 +13,7 @@ internal import System
 struct SharingComposition {
     /// Keys that seal sessions.
     let keys: HeldSharingKeys
-    /// Digests by which nodes compare values.
+    /// Digests with which nodes compare values.
     let digests: SharedDigests
     private let settings: SharedSessionSettings
 

@@ -20,7 +20,8 @@ final class CommandRunner: Sendable {
 
     /// Makes a runner of commands that read the file `configuration`.
     ///
-    /// They use the daemon's state, in `stateDirectory` if it is not the usual one. `gate` is told of the latches that they close.
+    /// They use the daemon's state, in `stateDirectory` if it is not the usual one. `gate` reads the latches that they
+    /// have closed.
     init(configuration: String, stateDirectory: String?, gate: SharedAttemptGate) {
         self.configuration = configuration
         self.stateDirectory = stateDirectory

@@ -21,7 +21,7 @@ final class Daemon {
     /// Timeout of the replies to exchanges that are turned away.
     private static let closingTimeout = Duration.seconds(2)
 
-    /// Timeout of the first look-up of callers' tokens. Callers are refused until theirs is known.
+    /// Timeout of the first look-up of callers' tokens. A caller is refused until its token is known.
     private static let tokenTimeout = Duration.seconds(5)
 
     /// Timeout of all logouts together.
@@ -98,8 +98,8 @@ final class Daemon {
 
     /// Serves until SIGTERM or SIGINT, then drains, and returns when everything is closed.
     ///
-    /// Calls `whenReady` once with the ports of the listeners, 0 for those without one. `mayEnd` gets the number of each signal, and
-    /// returns true if the daemon shall drain. With it there are no reloads.
+    /// Calls `whenReady` once with the ports of the listeners, 0 for those without a port. `mayEnd` gets the number of
+    /// each signal, and returns true if the daemon must drain. With it there are no reloads.
     func run(
         whenReady: (_ ports: [UInt16]) throws -> Void = { _ in }, mayEnd: ((Int32) -> Bool)? = nil
     ) throws {
@@ -111,18 +111,18 @@ final class Daemon {
         try proxy.apply(first)
         status.setAccepting(true)
         warnOfFileShortage(settings.limits)
-        // Before anybody is told that the daemon is ready: without a thread for them it ends.
+        // Started before the daemon reports that it is ready: if their threads cannot be started, it ends.
         try watch?.start()
         try persister.start()
         logger.notice("ready", metadata: ["listeners": "\(listenerList)", "version": "\(Version.text)"])
-        // Without reloads no command looks for this process.
+        // Without reloads, no command looks for this process.
         if mayEnd == nil { writeReloadRecord() }
         notify(.ready)
         ProcessMemory.dropCodePages()
         status.maintainSessions()
         let watchdog = try Watchdog.expected(in: Process.environment, of: getpid())
         pulse.ping()
-        // By the clock, not by the time since the last signal: consecutive reloads would delay the watchdog.
+        // Measured by the clock, not from the last signal: consecutive reloads would delay the watchdog.
         let period = watchdog?.beat ?? WorkerPulse.period
         var next = ContinuousClock.now + period
         var isRunning = true
@@ -237,7 +237,7 @@ final class Daemon {
         proxy.setLimits(callers: loaded.limits.callers, exchanges: loaded.limits.exchanges)
         warnOfFileShortage(loaded.limits)
         context.reload(loaded)
-        // From the new sources.
+        // With the new sources.
         loadCallerTokens(loaded)
         watch?.forgetFiles()
         status.maintainSessions()

@@ -89,7 +89,7 @@ final class DaemonStatus: Sendable {
             metrics: { self.metrics() },
             page: { self.page() },
             unlatch: { name, whenStored in
-                // The name of an upstream's login stands for the challenges that it answers.
+                // The name of an upstream's login means all challenges that it answers.
                 let logins = self.state.withLock { $0.upstreams }.flatMap(\.logins.all).filter { $0.name == name }
                 let others = Set(logins.flatMap(\.checks).map(\.name)).subtracting([name])
                 let opened = others.reduce(0) { $0 + self.context.unlatch($1) {} }
@@ -143,7 +143,7 @@ final class DaemonStatus: Sendable {
             reload: state.withLock { $0.reload })
     }
 
-    /// The first failing login with its remedy, and the number of others; `nil` if none fails.
+    /// The first failing login with its remedy, and the number of others; `nil` if no login fails.
     var problem: String? {
         let upstreams = state.withLock { $0.upstreams }
         let states = context.services.gate.read { $0.sessions.states(now: SystemClock.wallClock()) }

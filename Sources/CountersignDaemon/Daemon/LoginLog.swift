@@ -46,7 +46,7 @@ final class LoginLog: LoginObserver {
 
     /// A log that writes to `logger`, and audit records to `auditor`.
     ///
-    /// `auditor` has a level of its own, so that the audit record is complete at any level of the log.
+    /// `auditor` has a separate level, so that the audit record is complete at any level of the log.
     init(logger: Logger, auditor: Logger, isAuditing: Bool) {
         self.logger = logger
         self.auditor = auditor

@@ -6,9 +6,9 @@ internal import System
 
 /// Outcome of a running daemon's reloads, in a small file for `countersign reload`.
 ///
-/// The file is in the runtime directory. A request to the admin listener could not replace this file: that listener may refuse changes, and
-/// a configuration with errors does not say where it listens. Each process has a file of its own, because a demonstration and the service
-/// may use the same directory.
+/// The file is in the runtime directory. A request to the admin listener could not replace this file: that listener may
+/// refuse changes, and a configuration with errors does not name its address. Each process has a separate file, because
+/// a demonstration and the service may use the same directory.
 struct ReloadRecord: Equatable {
     /// The path of the daemon's configuration, as given to the daemon.
     var configuration: String
@@ -16,7 +16,8 @@ struct ReloadRecord: Equatable {
     var count: Int
     /// The reason why the last reload was refused; `nil` if it succeeded.
     var refusal: String?
-    /// The path of the admin socket, by which commands find the daemon also if its file has errors; `nil` without one.
+    /// The path of the admin socket, with which commands find the daemon even if its file has errors; `nil` without
+    /// one.
     var socket: String?
 
     private static let socketMark = "admin unix:"
@@ -50,10 +51,10 @@ struct ReloadRecord: Equatable {
 extension ReloadRecord {
     private static let prefix = "reload."
 
-    /// Returns the path by which a daemon and a command mean the same file, from whichever directory.
+    /// Returns the absolute path, which is equal for a daemon and a command in any directory.
     static func path(ofConfiguration path: String) -> String { FileSystem.resolved(path) ?? path }
 
-    /// Returns the record of a process; `nil` if there is none.
+    /// Returns the record of a process; `nil` if it has none.
     static func of(_ process: pid_t, in directory: String) -> ReloadRecord? {
         // The directory may belong to the daemon's user, whom root need not trust: no link, and nothing that blocks.
         let bytes = try? FileSystem.contents(

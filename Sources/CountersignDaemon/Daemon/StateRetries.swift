@@ -6,7 +6,7 @@ internal import ChallengeClient
 internal import ChallengeHandling
 internal import Credentials
 
-/// Times at which state that the disk has refused is written again. A value; times are in ms.
+/// Schedule of retries for state that could not be written to the disk. A value; times are in ms.
 struct StateRetries {
     static let (shortestPause, longestPause): (Int64, Int64) = (1_000, 300_000)
 
@@ -14,7 +14,7 @@ struct StateRetries {
     /// Time of the next attempt; `nil` while nothing is unwritten.
     private var next: Int64?
 
-    /// Returns true if the state is to be written again now. Each attempt in a row doubles the pause.
+    /// Returns true if the state must be written again now. Each attempt in a row doubles the pause.
     mutating func isDue(hasUnwritten: Bool, now: Int64) -> Bool {
         guard hasUnwritten else {
             self = StateRetries()

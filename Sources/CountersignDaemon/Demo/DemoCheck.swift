@@ -6,7 +6,7 @@ internal import Glibc
 internal import Synchronization
 internal import System
 
-/// Test of the demonstration: sends requests on a thread of its own, and then ends the daemon by a signal.
+/// Test of the demonstration: sends requests on a separate thread, and then ends the daemon with a signal.
 final class DemoCheck: Sendable {
     private let port: UInt16
     private let events: DemoEvents

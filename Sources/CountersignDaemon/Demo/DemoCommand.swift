@@ -82,7 +82,7 @@ struct Demonstration {
         defer { stop() }
         let daemon = try configuration.daemon(observer: DemoObserver())
         try StartFailure.explained(advice: "; choose another port by --port") {
-            // The listeners are open by then: a port in use is told first, and alone.
+            // The listeners are open by then: if a port is in use, only this error is printed.
             try daemon.run(whenReady: { Process.print(introduction(page: $0.last ?? 0)) })
         }
     }
@@ -177,7 +177,7 @@ struct Demonstration {
             """
     }
 
-    /// What to try, in a screenful.
+    /// Suggested requests, on one screen.
     private func introduction(page: UInt16) -> String {
         let local = "http://127.0.0.1:\(port)"
         return """

@@ -5,12 +5,12 @@ internal import ChallengeHandling
 
 /// Finding of one check of `countersign doctor`.
 struct Diagnosis: Sendable, Equatable {
-    /// State of what was checked.
+    /// Result of a check.
     enum State: String, Sendable {
         case good = "ok"
         /// Neither good nor bad.
         case note
-        /// Works, but should be looked into.
+        /// Works, but needs attention.
         case warning
         case failed
     }
@@ -22,7 +22,7 @@ struct Diagnosis: Sendable, Equatable {
     var state: State
     /// The finding.
     var detail: String
-    /// The remedy; empty if none is needed.
+    /// The remedy; may be empty.
     var remedy = ""
     /// The exit code for a failure.
     var code = EX_UNAVAILABLE

@@ -104,7 +104,7 @@ struct ListenerDiagnosis {
         case countersign
         /// A program other than countersign.
         case other
-        /// A program that was not asked.
+        /// A program that was not asked to identify itself.
         case unknown
     }
 

@@ -48,7 +48,8 @@ final class SessionPersister: Sendable {
         state.withLock { $0.fingerprints = fingerprints }
     }
 
-    /// Restores the sessions that the manager has stored, and tells it to forget them. Called before the first caller is accepted.
+    /// Restores the sessions that the manager has stored, and makes the manager drop them. Called before the first
+    /// caller is accepted.
     func restore(_ descriptors: [Int32]) {
         guard !descriptors.isEmpty else { return }
         let fingerprints = state.withLock { $0.fingerprints }
@@ -96,7 +97,7 @@ final class SessionPersister: Sendable {
         return stop()
     }
 
-    /// Stops, and tells the manager to forget the sessions: they end with this process.
+    /// Stops, and makes the manager drop the sessions: they end with this process.
     func forget() {
         guard stop(), let name = Self.name else { return }
         notifier.send(.forgetDescriptors(name: name))

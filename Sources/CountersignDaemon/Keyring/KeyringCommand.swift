@@ -48,7 +48,7 @@ struct KeyringSet: ParsableCommand {
     func run() throws {
         let location = try options.location()
         try reportingKeyringErrors { () throws(KeyringError) in
-            // The passphrase is verified first, so that no value is typed in vain.
+            // The passphrase is verified first, so that a value is not typed for nothing.
             let passphrase = try location.passphrase().read()
             let opened = try location.file.open(passphrase: passphrase)
             let value = try location.input.value("Value of \(name) \(field): ")

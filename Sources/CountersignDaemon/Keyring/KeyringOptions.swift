@@ -63,7 +63,7 @@ struct KeyringLocation {
         }
     }
 
-    /// Makes the key file with a random passphrase if it does not exist, and says so.
+    /// Makes the key file with a random passphrase if it does not exist, and reports this.
     func makeMissingKeyFile() throws(Failure) {
         guard let keyFile, !FileSystem.allows(keyFile, F_OK) else { return }
         var bytes = (0..<32).map { _ in UInt8.random(in: .min ... .max) }

@@ -23,7 +23,8 @@ struct FirstTry {
         if let fault = nameFault(name) { throw Failure(fault, code: EX_USAGE) }
         look = SiteLook(
             address: url, authorities: nil, provider: nil, recording: nil,
-            // A stored value is used only where its credential was named: another server may have a host of the same first label.
+            // A stored value is used only if its credential was named: another server may have a host with the same
+            // first label.
             credentials: LearnCredential(
                 name: name, settings: credential == nil ? Self.noSource : .standard))
         self.listener = listener
@@ -56,7 +57,8 @@ struct FirstTry {
         }
     }
 
-    /// Returns the configuration for what the server asks. Values that are not stored are asked for at the terminal.
+    /// Returns the configuration of the login that the server demands. Values that are not stored are asked for at the
+    /// terminal.
     private func block() throws -> ConfigurationBlock {
         let found: SiteLook.Result
         do {

@@ -95,7 +95,7 @@ struct LearnCommand: ParsableCommand {
         return try options.load().credentials
     }
 
-    /// Returns a name for an upstream: the first label of its host that is no number.
+    /// Returns a name for an upstream: the first label of its host that is not a number.
     static func name(of origin: Origin) -> String {
         let labels = origin.host.split(separator: ".").filter { $0 != "www" }
         guard let label = labels.first, !label.contains(":"), !label.allSatisfy(\.isNumber),

@@ -66,7 +66,7 @@ struct LearnCredential {
     }
 }
 
-/// One-time passwords for a command that needs none.
+/// One-time passwords for a command without such a field.
 struct NoOneTimePasswords: OneTimePasswords {
     func password(from seed: Secret, of credential: String) async throws(TemplateError) -> Secret {
         throw .oneTimePasswordUnsupported(credential: credential)

@@ -79,7 +79,7 @@ struct Learner {
         }
     }
 
-    /// Adds the field against forged requests that the session's cookies are the values of.
+    /// Adds the field against forged requests whose value is in the session's cookies.
     private func addForgeryToken(to block: inout ConfigurationBlock, _ outcome: LoginTrial.Outcome) throws {
         guard case .success(let session) = outcome.result, let cookies = session.cookies?.snapshot.names,
             !block.challenge.contains(where: { $0.text.hasPrefix("inject:") }),

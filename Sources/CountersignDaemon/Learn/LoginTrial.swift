@@ -13,7 +13,7 @@ internal import System
 struct LoginTrial {
     /// Evidence of one login.
     struct Outcome: Sendable {
-        /// The session, or the reason why there is none.
+        /// The session, or the reason why the login failed.
         var result: Result<Session, LoginFailure>
         /// The responses during the login.
         var exchanges: [RecordedRequests.Exchange] = []

@@ -6,9 +6,9 @@ internal import Learning
 internal import Secrets
 internal import System
 
-/// A look at a site without a secret, to compose the configuration of its login.
+/// Visit of a site without a secret, to compose the configuration of its login.
 struct SiteLook {
-    /// What was found.
+    /// Findings of the visit.
     struct Result {
         /// The responses of the site.
         let findings: SiteFindings
@@ -36,7 +36,8 @@ struct SiteLook {
             challenge: [], fields: [])
     }
 
-    /// Requests the address. Throws a `LearnDefeat` that names the page that tells too little. `report` gets lines.
+    /// Requests the address. Throws a `LearnDefeat` that names the page with insufficient information. `report` gets
+    /// lines.
     func run(report: (String) -> Void) throws -> Result {
         let stored = try credentials.stored()
         let recorded = try recording.map { recording throws(LearnDefeat) in

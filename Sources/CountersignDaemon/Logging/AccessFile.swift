@@ -71,7 +71,8 @@ final class AccessFile: Sendable {
         return try open(target(of: path), links: links + 1)
     }
 
-    /// Returns the target of a link. A link of a user other than root and our own could point to any file, so it is refused.
+    /// Returns the target of a link. A link that belongs neither to root nor to this process's user could point to any
+    /// file, so it is refused.
     private static func target(of path: String) throws(Fault) -> String {
         let (owner, target): (uid_t, String)
         do throws(SystemError) {
@@ -86,9 +87,9 @@ final class AccessFile: Sendable {
         return String(path[...(path.lastIndex(of: "/") ?? path.startIndex)]) + target
     }
 
-    /// Returns the descriptor of this process that a path such as /dev/stdout means.
+    /// Returns the descriptor of this process for a path such as /dev/stdout.
     ///
-    /// A socket, such as the journal's, cannot be opened by such a path.
+    /// A socket, such as the journal's, cannot be opened with such a path.
     private static func passed(_ path: String) -> Int32? {
         switch path {
         case "/dev/stdout": return STDOUT_FILENO

@@ -9,14 +9,14 @@ internal import System
 
 /// Writer of the access log.
 ///
-/// A queue with a thread of its own keeps event loops from waiting for a disk. Lines that do not fit into the queue are dropped, and the log
-/// reports their number.
+/// A queue with a separate thread keeps event loops from waiting for a disk. Lines that do not fit into the queue are
+/// dropped, and the log reports their number.
 final class AccessWriter: AccessRecorder {
     let wantsQuery: Bool
     private let format: AccessFormat
     private let queue: LogQueue
 
-    /// The access log of `settings`; `nil` if none is configured. Throws if the file cannot be opened.
+    /// The access log of `settings`; `nil` if it is not configured. Throws if the file cannot be opened.
     ///
     /// Each writer opens the file again, so that a reload releases a file that was moved.
     init?(_ settings: AccessLogSettings) throws(CompositionError) {

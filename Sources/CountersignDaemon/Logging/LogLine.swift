@@ -32,7 +32,7 @@ enum LogLine: Equatable, Sendable {
 
 /// JSON format of the log: one object per line.
 enum LogJSON {
-    // Members of every line. An underscore is appended to a field with such a name.
+    // Members of every line. An underscore is appended to a field of the same name.
     private static let own: Set<String> = ["time", "level", "logger", "message"]
 
     /// Returns a record as a line with its newline.

@@ -36,7 +36,7 @@ final class LogOutput: Sendable {
         queue = try LogQueue(capacity: capacity) { lines, dropped in writer.write(lines, dropped: dropped) }
     }
 
-    /// The lowest level that is logged. A change, as by a reload, applies to every logger without a level of its own.
+    /// The lowest level that is logged. A change, as by a reload, applies to every logger without a separate level.
     var level: Logger.Level {
         get { Logger.Level(rank: threshold.load(ordering: .relaxed)) }
         set { threshold.store(newValue.rank, ordering: .relaxed) }

@@ -134,7 +134,7 @@ struct LogWriter: Sendable {
     let destination: LogDestination
     /// The descriptor for bytes; standard error by default.
     var descriptor: Int32 = STDERR_FILENO
-    /// The timeout for a descriptor that is not writable; `nil` for none.
+    /// The timeout for a descriptor that is not writable; `nil` for no limit.
     var timeout: Duration?
 
     /// Writes a batch, followed by a line about dropped lines.
