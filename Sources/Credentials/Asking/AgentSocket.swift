@@ -35,7 +35,7 @@ struct AgentSocket: ~Copyable {
         }
     }
 
-    /// Withdraws a question of this process by an answer to its own socket.
+    /// Withdraws a question of this process with an answer to its own socket.
     static func withdraw(_ path: String) {
         guard let address = SocketAddress(unixPath: path), let descriptor = try? socket() else { return }
         guard (try? address.connect(descriptor.number)) != nil else { return }

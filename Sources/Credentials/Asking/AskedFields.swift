@@ -43,7 +43,7 @@ package final class AskedFields: Sendable {
         self.now = now
     }
 
-    /// Returns the answer for that field of a credential, after a prompt if there is none yet.
+    /// Returns the answer for that field of a credential; asks for it if it is not known yet.
     ///
     /// Throws an error that `isAbsent` if the prompt was not answered.
     package func value(of credential: String, _ name: String) async throws(CredentialError) -> Secret {

@@ -11,7 +11,7 @@ internal import System
 struct FileReplacement {
     /// The path of the file.
     let path: String
-    /// Has the kernel write a file or directory to the disk (fsync(2)).
+    /// Makes the kernel write a file or directory to the disk (fsync(2)).
     var synchronize: (_ descriptor: Int32) -> Int32 = { fsync($0) }
 
     /// Writes `content` with mode 0600.
@@ -99,7 +99,7 @@ struct FileReplacement {
         }
     }
 
-    /// Synchronizes the directory. A failure says what holds although it failed: the change is made, and may not survive a crash.
+    /// Synchronizes the directory. The error of a failure states that the change is made, and may not survive a crash.
     private func synchronizeDirectory(_ directory: String, after change: String) throws(FileFault) {
         do {
             let descriptor = try Descriptor(opening: directory, O_RDONLY | O_DIRECTORY)
@@ -111,7 +111,7 @@ struct FileReplacement {
     }
 }
 
-/// Gives `file` to the owner of the first existing one of `models`, if this process runs as root.
+/// Transfers `file` to the owner of the first existing one of `models`, if this process runs as root.
 func adoptOwner(_ file: borrowing Descriptor, of models: [String]) throws(SystemError) {
     guard geteuid() == 0 else { return }
     for model in models {

@@ -16,7 +16,7 @@ struct PrivateFile {
         case ownerOnly
         /// As `ownerOnly`, but root also trusts the owner of the directory.
         ///
-        /// For an administrator who works on the files of a service with its own user.
+        /// For an administrator who works on the files of a service that runs as another user.
         case ownerOnlyOrDirectory
         /// As `ownerOnly`, but root also trusts the owner of this other directory.
         ///
@@ -97,7 +97,7 @@ struct PrivateFile {
 
     /// The advice for a file of an untrusted owner.
     ///
-    /// The file may be the daemon's own, so root is not told to change its owner.
+    /// The file may be the daemon's own, so root is not advised to change its owner.
     private static var advice: String {
         geteuid() == 0
             ? "root uses only its own files and those of the daemon's user. Check the owner; if the file belongs to a service, "
@@ -142,9 +142,9 @@ func parentDirectory(of path: String) -> String {
 
 /// The users, besides root and this process's user, whose private files are trusted.
 ///
-/// Files that systemd passes to the unit are not checked. A command that root runs next to a service with its own user also trusts
-/// that user's files. The user is the owner of the state directory, which no other user can create, so no other user can provide a
-/// file to root.
+/// Files that systemd passes to the unit are not checked. A command that root runs next to a service with another user
+/// also trusts that user's files. The user is the owner of the state directory, which no other user can create, so no
+/// other user can provide a file to root.
 package struct FileTrust: Sendable {
     private let credentials: String?
     private let state: String?

@@ -26,7 +26,7 @@ package enum Sealing {
             self.tag = tag
         }
 
-        /// Creates a box from `bytes`; `nil` if there are too few.
+        /// Creates a box from `bytes`; `nil` if they are too few.
         package init?(_ bytes: ArraySlice<UInt8>) {
             guard bytes.count >= 28 else { return nil }
             self.init(

@@ -5,7 +5,7 @@ internal import Glibc
 internal import Secrets
 internal import System
 
-/// Connection to a login helper in a unit of its own: the question, its end, then the answer until the helper closes.
+/// Connection to a login helper in a separate unit: the question, its end, then the answer until the helper closes.
 ///
 /// Only a socket that root or this process's user listens on gets the question.
 struct HelperSocket {
@@ -32,7 +32,7 @@ struct HelperSocket {
             throw HelperProcess.Failure(reason: "the path of its socket is too long")
         }
         let socket = try open(address, within: max(.zero, deadline - .now))
-        // That of the process that called `listen`: of a socket unit, systemd.
+        // The listener's user is that of the process that called `listen`: for a socket unit, systemd.
         let listener = Sockets.peerUser(of: socket.number)
         guard listener == 0 || listener == geteuid() else {
             throw HelperProcess.Failure(

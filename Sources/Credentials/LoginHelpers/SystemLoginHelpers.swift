@@ -6,10 +6,10 @@ internal import Glibc
 package import Secrets
 package import System
 
-/// Login helpers of this machine: programs, and sockets of units of their own.
+/// Login helpers of this machine: programs, and sockets of separate units.
 ///
-/// Each run has a thread of its own. A program gets a clean environment and its own process group; when its time is
-/// over, or its login is cancelled, the whole group is killed.
+/// Each run has a separate thread. A program gets a clean environment and its own process group; after its timeout, or
+/// if its login is cancelled, the whole group is killed.
 package struct SystemLoginHelpers: LoginHelpers {
     /// The number of helpers that run at once. Others wait for their turn, within their own time limit.
     package static let concurrencyLimit = 4

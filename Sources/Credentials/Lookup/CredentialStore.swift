@@ -7,7 +7,7 @@ package import System
 
 /// A source of credentials, such as the environment or a keyring.
 ///
-/// A source may block. `CredentialStore` therefore calls it on a thread of its own.
+/// A source may block. `CredentialStore` therefore calls it on a separate thread.
 package protocol CredentialLookup: Sendable {
     /// Returns the current credential of that name, or `nil` if this source does not know the name.
     ///
@@ -74,7 +74,7 @@ package struct CredentialStore: CredentialProvider {
         return credential
     }
 
-    /// Runs `body` on a thread of its own, and returns its result.
+    /// Runs `body` on a separate thread, and returns its result.
     func lookUp(
         _ name: String, _ body: @escaping @Sendable () throws(CredentialError) -> Credential?
     ) async throws(CredentialError) -> Credential? {

@@ -8,7 +8,8 @@ internal import System
 
 /// One run of a helper program, with a short input, limited output and a timeout.
 ///
-/// The helper starts by posix_spawn in its own process group, with default signals and without our descriptors.
+/// The helper starts by posix_spawn in its own process group, with default signals and without this process's
+/// descriptors.
 package struct HelperProcess {
     /// The result of a run.
     package struct Output {
@@ -44,7 +45,7 @@ package struct HelperProcess {
     let environment: [String: String]
     /// The size limit of the standard output in bytes.
     var outputLimit = 1 << 20
-    /// The size limit of the standard error in bytes; what is beyond it is dropped.
+    /// The size limit of the standard error in bytes; the rest is dropped.
     var errorLimit = Self.errorLimit
     /// A descriptor that becomes readable if the run is cancelled; a negative one never does.
     var cancellation: Int32 = -1
@@ -158,7 +159,7 @@ package struct HelperProcess {
     private static let timedOut = Failure(reason: "it took too long and was stopped", isTimeout: true)
 }
 
-/// A started helper, with our ends of its pipes.
+/// A started helper, with this process's ends of its pipes.
 private struct Running: ~Copyable {
     let child: pid_t
     let output: Descriptor

@@ -8,8 +8,8 @@ internal import System
 
 /// Credentials that systemd passes to the service (`LoadCredential=`, `LoadCredentialEncrypted=`; systemd.exec(5)).
 ///
-/// They are files in `$CREDENTIALS_DIRECTORY`. `NAME.FIELD` holds one field; `NAME` holds a JSON object of strings or integers. A
-/// field with a file of its own is read from that file.
+/// They are files in `$CREDENTIALS_DIRECTORY`. `NAME.FIELD` holds one field; `NAME` holds a JSON object of strings or
+/// integers. A field with a separate file is read from that file.
 ///
 /// One final newline of a `NAME.FIELD` file is removed, because editors and `echo` add one. A file with a zero byte (a keytab)
 /// stays unchanged. A field name has no dot: `a.b.c` is the field `c` of `a.b`. Permissions are left to systemd, whose access list
@@ -52,7 +52,7 @@ package struct SystemdCredentialsSource: CredentialLookup {
         return "pass \(names) with LoadCredential= in the unit (source `systemd`)"
     }
 
-    /// Returns a credential with a single value, such as `state-key`; `nil` if there is none.
+    /// Returns a credential with a single value, such as `state-key`; `nil` if it does not exist.
     ///
     /// One final newline is removed.
     package func value(named name: String) throws(CredentialError) -> Secret? {

@@ -7,8 +7,8 @@ internal import Secrets
 
 /// Private key of any algorithm in PKCS #8 (RFC 5958 §2), read from PEM (RFC 7468 §10).
 ///
-/// swift-crypto reads those of RSA and of the curves of NIST, but neither Ed25519 (RFC 8410) nor keys that RFC 4055 restricts to
-/// RSASSA-PSS.
+/// swift-crypto reads keys of RSA and of the curves of NIST, but neither Ed25519 (RFC 8410) nor keys that RFC 4055
+/// restricts to RSASSA-PSS.
 struct PrivateKeyInfo {
     /// Algorithms that are read here.
     enum Algorithm {
@@ -51,7 +51,7 @@ struct PrivateKeyInfo {
         guard let version = fields.take(.integer), version.elementsEqual([0]) || version.elementsEqual([1]),
             let identifier = fields.take(.sequence), let key = fields.take(.octets)
         else { return nil }
-        // What follows is optional: attributes and, in version 1, the public key.
+        // The rest is optional: attributes and, in version 1, the public key.
         var parts = DERReader(identifier)
         guard let name = parts.take(.identifier), parts.isAtEnd else { return nil }
         if name.elementsEqual(Self.ed25519) {

@@ -27,8 +27,8 @@ extension StateFiles {
 
 /// State in a directory of mode 0700, with one sealed file of mode 0600 per name.
 ///
-/// Root also works on the state of a service with its own user (`countersign login` next to the daemon). Files that root writes
-/// there belong to that user.
+/// Root also works on the state of a service that runs as another user (`countersign login` next to the daemon). Files
+/// that root writes there belong to that user.
 ///
 /// A file `NAME.sealed` consists of `CSIGNST1`, a nonce (12 bytes), the AES-256-GCM ciphertext, and a tag (16 bytes). The
 /// associated data are `countersign state 1`, a zero byte and the name, so a value cannot be moved under another name. The key is
@@ -68,7 +68,7 @@ package struct SealedStateFiles: StateFiles {
         }
     }
 
-    /// Reads and opens the file of that name; `nil` if there is none.
+    /// Reads and opens the file of that name; `nil` if it does not exist.
     package func load(_ name: String) throws(StateError) -> Secret? {
         assert(StateThread.isCurrent, "state is read on another thread")
         let path = try path(of: name)

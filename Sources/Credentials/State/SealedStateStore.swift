@@ -29,7 +29,7 @@ package struct SealedStateStore: StateStore {
         self.thread = thread
     }
 
-    /// Loads the value stored under `name`; `nil` if there is none.
+    /// Loads the value stored under `name`; `nil` if there is no such value.
     package func load(_ name: String) async throws(StateError) -> Secret? {
         try await thread.run { [files] () throws(StateError) in try files.load(name) }
     }
@@ -79,10 +79,10 @@ private final class UnsavedValues: Sendable {
     var areThere: Bool { values.withLock { !$0.isEmpty } }
     var all: [(String, Secret)] { values.withLock { values in values.map { ($0.key, $0.value) } } }
 
-    /// Replaces the value of that name; `nil` if there is none to be saved.
+    /// Replaces the value of that name; `nil` if no value is waiting to be saved.
     func note(_ value: Secret?, as name: String) { values.withLock { $0[name] = value } }
 
-    /// Removes a saved value, unless another of that name is to be saved by now.
+    /// Removes a saved value, unless another of that name is waiting to be saved by now.
     func remove(_ value: Secret, as name: String) {
         values.withLock { values in
             if values[name] == value { values[name] = nil }
@@ -90,8 +90,8 @@ private final class UnsavedValues: Sendable {
     }
 }
 
-// Values stored by another party, sealed in the same format with the same key: swapped-out memory holds no plain value, and a value
-// comes back unchanged or not at all.
+// Values stored by another party, sealed in the same format with the same key. Swapped-out memory contains no plain
+// value, and a modified value cannot be opened.
 extension SealedStateStore {
     /// Returns `value` sealed under `name`, in the format of a state file; `nil` if the encryption fails.
     package func sealed(_ value: Secret, as name: String) -> [UInt8]? {

@@ -16,7 +16,7 @@ package enum StateDirectory {
     ) throws(StateError) -> String {
         if let given = firstAbsolute(environment["STATE_DIRECTORY"]) { return given }
         if uid == 0 { return "/var/lib/countersign" }
-        // The XDG Base Directory Specification says to ignore relative paths.
+        // The XDG Base Directory Specification demands that relative paths are ignored.
         if let base = firstAbsolute(environment["XDG_STATE_HOME"]) { return base + "/countersign" }
         if let home = firstAbsolute(environment["HOME"]) { return home + "/.local/state/countersign" }
         throw StateError(
