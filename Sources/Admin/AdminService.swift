@@ -101,7 +101,8 @@ package struct AdminService: LocalService {
         }
     }
 
-    /// Answers for one upstream as Prometheus' blackbox exporter does for a target: with status 200 also if the check failed.
+    /// Answers for one upstream as Prometheus' blackbox exporter does for a target: with status 200 also if the check
+    /// failed.
     private func probe(_ request: LocalRequest) -> LocalAnswer {
         let checks = sources.report().checks
         guard let upstream = request.value(of: "upstream"), let reading = checks[upstream] else {
@@ -240,8 +241,8 @@ extension LocalRequest {
     /// Returns the first value of that name in the query.
     func value(of name: String) -> String? { values(of: name).first }
 
-    /// Returns the values of that name in the query. Values are percent-decoded; names are compared as they are, because ours
-    /// need no escapes.
+    /// Returns the values of that name in the query. Values are percent-decoded; names are compared as received,
+    /// because the expected ones need no escapes.
     func values(of name: String) -> [String] {
         query.split(separator: "&").compactMap { pair in
             let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)

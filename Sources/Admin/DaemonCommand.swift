@@ -24,11 +24,12 @@ package struct CommandOutput: Sendable {
     var json: JSONValue { ["exit": .integer(Int64(exit)), "output": .string(output), "errors": .string(errors)] }
 }
 
-/// Commands of the program that the daemon runs for whoever may use its Unix socket: as its user, with its credentials.
+/// Commands of the program that the daemon runs for users of its Unix socket: as its own user, with its credentials.
 ///
-/// `learn` is none of them: it sends a credential to any address, and the socket's users need not be allowed to read secrets.
+/// `learn` is excluded: it sends a credential to an arbitrary address, and users of the socket may not be allowed to
+/// read secrets.
 enum DaemonCommand {
-    /// Returns the arguments of the command that a request names; nil if it names none.
+    /// Returns the arguments of the command that a request names; nil if it names no command.
     static func arguments(of request: LocalRequest) -> [String]? {
         switch request.path {
         case "/doctor":

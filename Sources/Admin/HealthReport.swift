@@ -41,13 +41,13 @@ package struct HealthReport: Sendable {
     package var isAlive = true
     /// The results of the upstreams' checks, by name.
     package var checks: [String: CheckReading] = [:]
-    /// Reasons for which tokens of callers are missing, by credential; `nil` if no listener has tokens.
+    /// Reasons why tokens of callers are missing, by credential; `nil` if no listener has tokens.
     package var missingCallerTokens: [String: String]?
     /// The state of session sharing; `nil` if it is not configured.
     package var sharing: SharingStatistics?
     /// The upstreams that fail, by name.
     package var outages: [String: UpstreamOutage] = [:]
-    /// What runs here; nil where nobody asks.
+    /// Facts about this daemon; nil if they are not needed.
     package var daemon: DaemonFacts?
     /// True if exchanges are accepted: listeners accept, and no drain runs.
     package var isAccepting: Bool
@@ -126,7 +126,7 @@ package struct DaemonFacts: Sendable {
         self.reload = reload
     }
 
-    /// Removes what other users of the machine need not know: the path of the file, and texts of it.
+    /// Removes details that other users of the machine need not know: the path of the file, and texts from it.
     mutating func removePrivateTexts() {
         configuration = ""
         if reload.refusal != nil { reload.record(refusal: "(told over the Unix socket)", now: reload.endedAt) }
@@ -232,7 +232,7 @@ struct HealthCheck: Sendable {
     /// The name by which the check can be excluded: `workers`, `listeners`, an upstream's, or an upstream's and a challenge's
     /// with a slash between them.
     var name: String
-    /// The state, in a word.
+    /// The state, in one word.
     var state: String
     /// The problem, if there is one.
     var problem: String?
@@ -244,7 +244,7 @@ struct HealthCheck: Sendable {
 package struct HealthDocument: Sendable {
     /// The questions that probes ask.
     package enum Question: String, Sendable, CaseIterable {
-        /// Do the event loops turn? If not, only a restart helps.
+        /// Checks if the event loops turn. If not, only a restart helps.
         case alive = "/livez"
         /// Can requests be served?
         case ready = "/readyz"
@@ -323,7 +323,7 @@ extension HealthReport {
             problem: isAccepting ? nil : "the daemon is shutting down")
         var checks = [listeners]
         if daemon?.reload.refusal != nil {
-            // No problem: what runs is the old configuration, which is whole.
+            // Not a problem: the running configuration is the former one, which is complete.
             checks.append(HealthCheck(name: "configuration", state: "reload refused"))
         }
         if let missing = missingCallerTokens {
@@ -374,7 +374,7 @@ extension HealthReport {
 }
 
 extension HealthReport.Login {
-    /// The state, in a word.
+    /// The state, in one word.
     var state: String {
         switch sessionState {
         case .cold: "cold"

@@ -120,8 +120,8 @@ package enum MetricsFormat: Sendable, CaseIterable {
     /// Prometheus' text format, version 0.0.4, for clients without OpenMetrics.
     case prometheus
 
-    /// Chooses the format for a request with that `Accept` (RFC 9110 §12.5.1): OpenMetrics if it is named and plain text is not
-    /// preferred. Who accepts anything, such as a script, gets the format that every tool reads.
+    /// Chooses the format for a request with that `Accept` (RFC 9110 §12.5.1): OpenMetrics if it is named and plain
+    /// text is not preferred. A client that accepts anything, such as a script, gets the format that every tool reads.
     package init(accept: String) {
         let ranges = accept.utf8.split(separator: UInt8(ascii: ","), maxSplits: Self.mostRanges).prefix(Self.mostRanges)
             .compactMap { MediaRange(Substring($0)) }

@@ -57,12 +57,12 @@ enum PageAssets {
           "use strict";
           var page = document.getElementById("page");
           function show(text) {
-            // Without its style and script, which carry another nonce than this page knows.
+            // Without style and script of the fetched page, whose nonce differs from that of this page.
             var body = text.slice(text.indexOf("<body>"), text.lastIndexOf("<script"));
             var fresh = new DOMParser().parseFromString(body, "text/html");
             var next = fresh.getElementById("page");
             if (!next) { return; }
-            // As the reader left them, open or closed; new ones as they come.
+            // Existing ones stay open or closed as the reader left them; new ones are inserted as received.
             page.querySelectorAll("details").forEach(function (known) {
               var same = Array.prototype.find.call(next.querySelectorAll("details"), function (one) {
                 return one.id === known.id;

@@ -5,7 +5,7 @@ internal import Basics
 
 /// A small line chart of the last ten minutes as inline SVG, with a scale at its side and the times below.
 struct Plot {
-    /// What the values measure.
+    /// Unit of the values.
     enum Unit {
         /// Events per second.
         case rate
@@ -50,13 +50,13 @@ struct Plot {
         }
         if !places.isEmpty {
             page.element("<path class=\"line\" d=\"", "M" + places.joined(separator: "L"), "\"/>")
-            // Lines of zero length, of which the round ends are visible: the points themselves.
+            // Lines of zero length, whose round ends are visible as points.
             page.element("<path class=\"dots\" d=\"", places.map { "M\($0)h0" }.joined(), "\"/>")
         }
         page.markup("</svg><div class=\"span\"><span>10 min ago</span><span>now</span></div></div>")
     }
 
-    /// Returns the end of a scale that holds `most`: 1, 2 or 5 times a power of ten, of which the half is readable, too.
+    /// Rounds `most` up to 1, 2 or 5 × 10ⁿ, so that half of it is a round number as well.
     static func scale(upTo most: Double, _ unit: Unit) -> Double {
         var step =
             switch unit {

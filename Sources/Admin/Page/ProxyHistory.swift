@@ -40,7 +40,8 @@ package final class ProxyHistory: Sendable {
     /// Makes an empty history.
     package init() {}
 
-    /// Takes a reading, and adds a sample of it unless the last one is too recent. `now` is in milliseconds since 1970.
+    /// Records a reading, and adds a sample of it unless the last one is too recent. `now` is in milliseconds since
+    /// 1970.
     package func add(_ reading: ProxyReading, now: Int64) {
         state.withLock { state in
             state.recent.update(reading, now: now)

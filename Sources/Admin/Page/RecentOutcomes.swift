@@ -60,7 +60,7 @@ package struct RecentCount: Sendable {
     /// The minute since 1970 of the last rise.
     private var minute: Int64 = 0
 
-    /// Takes a new total, and returns the rise. `now` is in milliseconds since 1970.
+    /// Records a new total, and returns the rise. `now` is in milliseconds since 1970.
     mutating func update(_ total: UInt64, now: Int64) -> UInt64 {
         guard total > self.total else { return 0 }
         let rise = total - self.total
@@ -95,9 +95,9 @@ package struct RecentOutcomes: Sendable {
     package struct Failing: Sendable {
         /// Their number.
         package var count: UInt64
-        /// The time at which the first was seen, in milliseconds since 1970.
+        /// Time of the first failure, in milliseconds since 1970.
         package var since: Int64
-        /// The time at which the last was seen.
+        /// Time of the last failure.
         package var lastAt: Int64
         /// The name of the last one's outcome.
         package var name: String
@@ -114,7 +114,7 @@ package struct RecentOutcomes: Sendable {
     /// Makes an empty history.
     package init() {}
 
-    /// Takes the counters of a moment, in milliseconds since 1970.
+    /// Records the counters at `now`, in milliseconds since 1970.
     package mutating func update(_ reading: ProxyReading, now: Int64) {
         if reading.begunExchanges > begunExchanges {
             (begunExchanges, lastExchangeAt) = (reading.begunExchanges, now)
@@ -160,8 +160,8 @@ package struct RecentOutcomes: Sendable {
         (counts[upstream] ?? [:]).map { ($0.key, $0.value) }.sorted { $0.outcome.name < $1.outcome.name }
     }
 
-    /// Returns the failures of an upstream if all its exchanges fail now: at least one did in the last ten minutes, and no good
-    /// answer has come since.
+    /// Returns the failures of an upstream if all its exchanges fail now: at least one did in the last ten minutes, and
+    /// no good answer has been received since.
     package func failing(_ upstream: String, now: Int64) -> Failing? {
         failing[upstream].flatMap { now.saturatingSubtract($0.lastAt) <= Plot.window ? $0 : nil }
     }

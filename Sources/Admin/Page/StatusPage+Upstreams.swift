@@ -22,7 +22,7 @@ extension StatusPage {
         let outcomes = recent.outcomes(of: name)
         let state = state(of: name, logins, outcomes.map(\.count))
         page.element("<details class=\"upstream\" id=\"u-", name, "\"")
-        // What is wrong is open, and so is whatever stands alone.
+        // A failing upstream is shown open, and so is a single one.
         if state.tone == .bad || report.health.upstreams.count == 1 { page.markup(" open") }
         page.markup("><summary>")
         page.pill(state.tone, state.words)

@@ -48,7 +48,7 @@ package struct StatusPage: Sendable {
 
     var now: Int64 { report.health.now }
 
-    /// Returns the document. `nonce` marks its style and script as ours, and no others are accepted (Content Security Policy).
+    /// Returns the document. `nonce` authorizes its style and script; no others are accepted (Content Security Policy).
     package func html(nonce: String) -> String {
         var page = HTMLText()
         page.markup("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n")
@@ -103,7 +103,7 @@ package struct StatusPage: Sendable {
         if report.health.isAlive, !report.proxy.late.isEmpty {
             troubles.append("A worker does not answer; its figures are from an earlier moment.")
         }
-        // A failed check or login says the same with more words.
+        // A failed check or login is shown with more details.
         for name in report.health.upstreams {
             if reasons.contains(where: { $0.hasPrefix("\(name):") || $0.hasPrefix("\(name)/") }) { continue }
             guard let failing = recent.failing(name, now: now), failing.count >= Self.worthTelling else { continue }
@@ -112,7 +112,7 @@ package struct StatusPage: Sendable {
         return troubles
     }
 
-    /// The number of failures in a row from which an upstream is listed as wrong.
+    /// The number of consecutive failures from which an upstream is listed as failing.
     private static let worthTelling = 3
 
     /// Returns the failures of an upstream in words.
