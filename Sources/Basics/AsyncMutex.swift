@@ -3,10 +3,10 @@
 
 internal import Synchronization
 
-/// Mutual exclusion of tasks: lets one of them through at a time, in the order in which they came.
+/// Mutual exclusion of tasks: lets one of them run at a time, in the order of their calls.
 ///
-/// A task that is cancelled gives up its turn, or its place among those that wait, whatever its body still does: a body that
-/// hangs must not keep all others from theirs.
+/// A task that is cancelled releases the mutex, or its place in the queue, even if its body continues: a body that
+/// hangs must not block all others.
 package final class AsyncMutex: Sendable {
     private struct State {
         /// The turn that is under way.
@@ -17,7 +17,7 @@ package final class AsyncMutex: Sendable {
 
     private let state = Mutex(State())
 
-    /// A mutex that nobody holds.
+    /// Makes a free mutex.
     package init() {}
 
     /// Runs `body` when it is this caller's turn; throws `cancelled` if the task is cancelled before.
@@ -45,11 +45,11 @@ package final class AsyncMutex: Sendable {
     /// Number of tasks that wait for their turn.
     var queueLength: Int { state.withLock { $0.waiting.count } }
 
-    /// Returns when it is that turn; `false` if the task is cancelled.
+    /// Returns when the mutex is acquired; `false` if the task is cancelled.
     private func enter(_ turn: UInt64) async -> Bool {
         await withCheckedContinuation { continuation in
             let isLetIn: Bool? = state.withLock { state in
-                // Under the lock: whoever is cancelled after this is found by `leave`.
+                // Checked under the lock: a task that is cancelled after this is found by `leave`.
                 if Task.isCancelled { return false }
                 guard state.present != nil else {
                     state.present = turn
@@ -62,7 +62,7 @@ package final class AsyncMutex: Sendable {
         }
     }
 
-    /// Ends that turn, or its wait. Does nothing if it was over before.
+    /// Releases the mutex, or ends the wait. Does nothing if this was done before.
     private func leave(_ turn: UInt64) {
         let next: (continuation: CheckedContinuation<Bool, Never>, isLetIn: Bool)? = state.withLock { state in
             if state.present == turn {

@@ -12,7 +12,7 @@ package struct ByteClass: Sendable {
         self.high = high
     }
 
-    /// Returns whether the set holds `byte`.
+    /// Returns true if the set contains `byte`.
     @inlinable
     @inline(__always)
     package func contains(_ byte: UInt8) -> Bool {
@@ -20,28 +20,29 @@ package struct ByteClass: Sendable {
         return (word &>> UInt64(byte)) & 1 == 1
     }
 
-    /// `tchar` of RFC 9110 section 5.6.2: field names, methods, tokens.
+    /// `tchar` of RFC 9110 §5.6.2: field names, methods, tokens.
     @inlinable package static var token: ByteClass {
         ByteClass(low: 0x03FF_6CFA_0000_0000, high: 0x57FF_FFFF_C7FF_FFFE)
     }
 
-    /// Bytes of a path besides percent signs: `pchar` and the slash (RFC 3986 section 3.3).
+    /// Bytes of a path besides percent signs: `pchar` and the slash (RFC 3986 §3.3).
     @inlinable package static var path: ByteClass { ByteClass(low: 0x2FFF_FFD2_0000_0000, high: 0x47FF_FFFE_87FF_FFFF) }
 
     /// Bytes of a query besides percent signs and question marks.
     ///
-    /// Those of a path, and the characters that RFC 3986 wants encoded and that browsers and many libraries leave as they are (the query percent-encode set of the WHATWG's URL
-    /// standard): brackets, braces, bar, circumflex and backtick. Not the backslash, which some take for a slash.
+    /// Bytes of a path, and the characters that RFC 3986 requires to be encoded but that browsers and many libraries
+    /// leave unencoded (the query percent-encode set of the WHATWG's URL standard): brackets, braces, bar, circumflex
+    /// and backtick. Not the backslash, which some read as a slash.
     @inlinable package static var query: ByteClass {
         ByteClass(low: 0x2FFF_FFD2_0000_0000, high: 0x7FFF_FFFF_EFFF_FFFF)
     }
 
-    /// `unreserved` of RFC 3986 section 2.3.
+    /// `unreserved` of RFC 3986 §2.3.
     @inlinable package static var unreserved: ByteClass {
         ByteClass(low: 0x03FF_6000_0000_0000, high: 0x47FF_FFFE_87FF_FFFE)
     }
 
-    /// `qdtext` of RFC 9110 section 5.6.4, without obs-text.
+    /// `qdtext` of RFC 9110 §5.6.4, without obs-text.
     @inlinable package static var quotedText: ByteClass {
         ByteClass(low: 0xFFFF_FFFB_0000_0200, high: 0x7FFF_FFFF_EFFF_FFFF)
     }
@@ -62,7 +63,7 @@ extension UInt8 {
     @inline(__always)
     package var lowercased: UInt8 { self &- 0x41 < 26 ? self | 0x20 : self }
 
-    /// SP or HTAB, the white space of RFC 9110 section 5.6.3.
+    /// True for SP or HTAB, the white space of RFC 9110 §5.6.3.
     @inlinable
     @inline(__always)
     package var isBlank: Bool { self == .space || self == .tab }
@@ -77,7 +78,8 @@ extension UInt8 {
     @inline(__always)
     package var isAlphanumeric: Bool { isDigit || (self | 0x20) &- 0x61 < 26 }
 
-    /// Of a field value: VCHAR, obs-text, SP or HTAB (RFC 9110 section 5.5). CR, LF, NUL and the other controls are not.
+    /// True for bytes of a field value: VCHAR, obs-text, SP or HTAB (RFC 9110 §5.5), but not CR, LF, NUL and the other
+    /// controls.
     @inlinable
     @inline(__always)
     package var isFieldValue: Bool { (self >= 0x20 && self != 0x7F) || self == .tab }

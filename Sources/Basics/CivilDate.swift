@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// A day of the proleptic Gregorian calendar, in UTC.
+/// Day of the proleptic Gregorian calendar, in UTC.
 ///
 /// Arithmetic by Howard Hinnant's `civil_from_days`: eras of 400 years that begin in March, so that a leap day comes last in
 /// its year. It needs neither a table nor a lock, as gmtime_r does.
@@ -24,10 +24,10 @@ package struct CivilDate: Sendable, Hashable {
     /// Years that a date can be made from: beyond them, milliseconds do not fit into 64 bits.
     private static let years: ClosedRange<Int64> = -292_000_000...292_000_000
 
-    /// The days that 64 bits of milliseconds can name; a number outside counts as the nearest inside.
+    /// Days that 64 bits of milliseconds can represent; a number outside counts as the nearest inside.
     private static let days: ClosedRange<Int64> = -106_751_991_168...106_751_991_167
 
-    /// The date of that year, month and day; `nil` if the calendar has no such day.
+    /// Makes the date of that year, month and day; `nil` if the calendar has no such day.
     package init?(year: Int64, month: Int64, day: Int64) {
         guard Self.years.contains(year), (1...12).contains(month), day >= 1,
             day <= Self.length(ofMonth: month, year: year)
@@ -35,7 +35,7 @@ package struct CivilDate: Sendable, Hashable {
         (self.year, self.month, self.day) = (year, month, day)
     }
 
-    /// The date that many days after 1 January 1970, or before if the number is negative.
+    /// Makes the date that many days after 1 January 1970, or before if the number is negative.
     package init(daysSince1970 days: Int64) {
         let (era, dayOfEra) = (min(max(days, Self.days.lowerBound), Self.days.upperBound) + 719_468)
             .flooredDivision(by: 146_097)
@@ -68,14 +68,14 @@ package struct CivilDate: Sendable, Hashable {
 }
 
 extension Int64 {
-    /// Quotient and remainder; the remainder is never negative. The divisor must be positive.
+    /// Returns quotient and remainder; the remainder is never negative. The divisor must be positive.
     package func flooredDivision(by divisor: Int64) -> (quotient: Int64, remainder: Int64) {
         let (quotient, remainder) = quotientAndRemainder(dividingBy: divisor)
         return remainder < 0 ? (quotient - 1, remainder + divisor) : (quotient, remainder)
     }
 }
 
-/// A moment in UTC as people write it: date, time of day, milliseconds.
+/// Time in UTC as people write it: date, time of day, milliseconds.
 package struct CivilTime: Sendable, Hashable {
     /// Day.
     package let date: CivilDate
@@ -83,12 +83,12 @@ package struct CivilTime: Sendable, Hashable {
     package let hour: Int64
     /// Minute, 0 to 59.
     package let minute: Int64
-    /// Second, 0 to 60; 60 only in a leap second that somebody else has written.
+    /// Second, 0 to 60; 60 only in a leap second from an external source.
     package let second: Int64
     /// Millisecond, 0 to 999.
     package let millisecond: Int64
 
-    /// The moment that many milliseconds after 1970 began, or before if the number is negative.
+    /// Makes the time that many milliseconds after the beginning of 1970, or before if the number is negative.
     package init(millisecondsSince1970 milliseconds: Int64) {
         let (days, rest) = milliseconds.flooredDivision(by: 86_400_000)
         date = CivilDate(daysSince1970: days)
@@ -96,7 +96,7 @@ package struct CivilTime: Sendable, Hashable {
         (second, millisecond) = (rest / 1000 % 60, rest % 1000)
     }
 
-    /// The moment of a date and a time of day; `nil` if there is no such time.
+    /// Makes the time of a date and a time of day; `nil` if the time of day is invalid.
     package init?(date: CivilDate, hour: Int64, minute: Int64, second: Int64, millisecond: Int64 = 0) {
         guard (0...23).contains(hour), (0...59).contains(minute), (0...60).contains(second),
             (0...999).contains(millisecond)
@@ -113,17 +113,17 @@ package struct CivilTime: Sendable, Hashable {
 }
 
 extension CivilTime {
-    /// The moment as HTTP writes it: `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110 §5.6.7).
+    /// The time as HTTP writes it: `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110 §5.6.7).
     package var httpDate: String {
         let day = "\(CivilDate.weekdayNames[Int(date.weekday)]), \(date.day.padded(to: 2))"
         let month = "\(CivilDate.monthNames[Int(date.month - 1)]) \(date.year.padded(to: 4))"
         return "\(day) \(month) \(clock) GMT"
     }
 
-    /// The moment as RFC 3339 writes it, in UTC: `1994-11-06T08:49:37Z` (§5.6).
+    /// The time as RFC 3339 writes it, in UTC: `1994-11-06T08:49:37Z` (§5.6).
     package var internetDate: String { "\(day)T\(clock)Z" }
 
-    /// The same, with milliseconds: `1994-11-06T08:49:37.000Z`.
+    /// The time as RFC 3339 writes it, with milliseconds: `1994-11-06T08:49:37.000Z`.
     package var internetDateWithMilliseconds: String { "\(day)T\(clock).\(millisecond.padded(to: 3))Z" }
 
     private var day: String { "\(date.year.padded(to: 4))-\(date.month.padded(to: 2))-\(date.day.padded(to: 2))" }
@@ -132,7 +132,7 @@ extension CivilTime {
 }
 
 extension Int64 {
-    /// Decimal digits, with zeros in front up to `width`: `7` is `07` for a width of 2.
+    /// Returns decimal digits, with leading zeros up to `width`: `7` is `07` for a width of 2.
     package func padded(to width: Int) -> String {
         let digits = String(self)
         return String(repeating: "0", count: Swift.max(0, width - digits.utf8.count)) + digits

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// Sums of moments and durations that peers and files name. The plain operators end the process where a sum does not fit.
+/// Sums of times and durations that come from peers and files. The plain operators end the process on overflow.
 extension Int64 {
     /// The sum, or the nearest number that fits.
     package func saturatingAdd(_ other: Int64) -> Int64 {
@@ -22,9 +22,9 @@ extension Int64 {
     }
 }
 
-/// Durations as whole numbers, which saturate: a peer or a file may have named any.
+/// Durations as whole numbers, which saturate: a peer or a file may contain any value.
 extension Duration {
-    /// Whole milliseconds toward zero, at most what 64 bits hold.
+    /// Whole milliseconds, rounded toward zero, saturated to 64 bits.
     package var milliseconds: Int64 {
         let (seconds, attoseconds) = components
         let whole = seconds.multipliedReportingOverflow(by: 1000)
@@ -32,14 +32,14 @@ extension Duration {
         return whole.partialValue.saturatingAdd(attoseconds / 1_000_000_000_000_000)
     }
 
-    /// Milliseconds rounded up, for limits: 0 if the duration is negative, at most what 64 bits hold.
+    /// Milliseconds rounded up, for limits: 0 if the duration is negative, saturated to 64 bits.
     package var millisecondsRoundedUp: Int64 {
         guard self > .zero else { return 0 }
         let whole = milliseconds
         return components.attoseconds % 1_000_000_000_000_000 == 0 ? whole : whole.saturatingAdd(1)
     }
 
-    /// Whole nanoseconds: 0 if the duration is negative, at most what 64 bits hold.
+    /// Whole nanoseconds: 0 if the duration is negative, saturated to 64 bits.
     package var nanoseconds: UInt64 {
         let (seconds, attoseconds) = components
         guard seconds >= 0, attoseconds >= 0 else { return 0 }

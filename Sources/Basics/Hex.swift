@@ -14,18 +14,18 @@ package enum Hex {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// The number with all its digits, as many as its type has: 8 for a `UInt32`.
+    /// Returns the number with all digits of its type: 8 for a `UInt32`.
     package static func encode(_ number: some FixedWidthInteger & UnsignedInteger) -> String {
         let text = String(number, radix: 16)
         return String(repeating: "0", count: number.bitWidth / 4 - text.utf8.count) + text
     }
 
-    /// A byte that is percent-encoded: `%2F` (RFC 3986 §2.1).
+    /// Returns a percent-encoded byte: `%2F` (RFC 3986 §2.1).
     package static func percentEncoded(_ byte: UInt8) -> [UInt8] {
         [UInt8(ascii: "%"), capitalDigits[Int(byte >> 4)], capitalDigits[Int(byte & 15)]]
     }
 
-    /// The bytes that `text` stands for; `nil` if it is anything but pairs of digits.
+    /// Returns the bytes that `text` encodes; `nil` if it is not made of pairs of digits.
     package static func decode(_ text: String) -> [UInt8]? {
         let digits = Array(text.utf8)
         guard digits.count.isMultiple(of: 2) else { return nil }
@@ -38,7 +38,7 @@ package enum Hex {
         return bytes
     }
 
-    /// The byte that two digits stand for; `nil` if one is missing or is no digit.
+    /// Returns the byte that two digits encode; `nil` if one is missing or is not a digit.
     package static func byte(_ high: UInt8?, _ low: UInt8?) -> UInt8? {
         guard let high = high?.hexadecimalValue, let low = low?.hexadecimalValue else { return nil }
         return high << 4 | low

@@ -3,7 +3,7 @@
 
 internal import Synchronization
 
-/// An outcome that a task waits for and that the first of several may set, before the wait begins or after.
+/// Outcome that a task waits for. The first of several callers sets it, before the wait begins or after.
 package final class OneShot<Outcome: Sendable>: Sendable {
     private typealias Waiting = CheckedContinuation<Outcome, Never>
 
@@ -34,7 +34,7 @@ package final class OneShot<Outcome: Sendable>: Sendable {
         waiting?.resume(returning: outcome)
     }
 
-    /// Waits for the outcome on the caller's executor. To be called once.
+    /// Waits for the outcome on the caller's executor. Call this once.
     package func wait(isolation: isolated (any Actor)? = #isolation) async -> Outcome {
         await withCheckedContinuation { begin($0) }
     }
@@ -52,12 +52,12 @@ package final class OneShot<Outcome: Sendable>: Sendable {
     }
 }
 
-/// A callback after the last of several completions, which may come from any thread.
+/// Callback after the last of several completions, which may come from any thread.
 package final class CompletionGroup: Sendable {
     private let left: Atomic<Int>
     private let done: @Sendable () -> Void
 
-    /// A group of `count` completions, at least one; the last one calls `done` on its own thread.
+    /// Makes a group of `count` completions, at least one; the last one calls `done` on its own thread.
     package init(of count: Int, then done: @escaping @Sendable () -> Void) {
         left = Atomic(count)
         self.done = done

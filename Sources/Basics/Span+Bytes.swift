@@ -10,7 +10,7 @@ extension Span<UInt8> {
         return copy
     }
 
-    /// Returns whether the bytes are `text`, which has no capitals, if those of the bytes are made lower case.
+    /// Returns true if the bytes in lower case are `text`, which has no capitals.
     package func isEqual(toLowercase text: [UInt8]) -> Bool {
         guard count == text.count else { return false }
         for index in indices where self[index].lowercased != text[index] { return false }
