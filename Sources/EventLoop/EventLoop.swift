@@ -132,7 +132,8 @@ public final class EventLoop: @unchecked Sendable {
 
     /// Suspends delivery while the owner keeps `fd` open.
     ///
-    /// The kernel is told only if something happens, so this costs no system call unless the interest included writing.
+    /// The kernel is only notified if something happens, so this costs no system call unless the interest included
+    /// writing.
     public func suspend(_ fd: Int32) {
         assertOnLoop()
         poller.suspend(fd)
@@ -271,7 +272,7 @@ public final class EventLoop: @unchecked Sendable {
             deadline = .never
             isQuiet = true
             var index = 0
-            // By index, because a hook may add or remove hooks.
+            // Loops by index, because a hook may add or remove hooks.
             while index < hooks.count {
                 let advice = hooks[index].beforeWait(now: hookTime)
                 if advice.didWork { isQuiet = false }

@@ -11,10 +11,11 @@ public final class EventLoopThread: Sendable {
 
     /// Starts a thread of that name (15 bytes are kept), which calls `setUp` and then turns a new loop.
     ///
-    /// All signals are blocked on it: they are the main thread's. That also keeps SIGPIPE away, which OpenSSL's writes
-    /// to a dead connection would raise. A child process started from here inherits the mask unless told otherwise.
+    /// All signals are blocked on the thread, because the main thread handles them. So there is no SIGPIPE either,
+    /// which OpenSSL's writes to a dead connection would raise. A child process started from the thread inherits the
+    /// mask unless it is reset.
     ///
-    /// The loop's time is the system's, or that of a clock that is turned by hand.
+    /// The loop uses the system's time, or a clock that is advanced by hand.
     public init(
         name: String, clock: ManualLoopClock? = nil, setUp: @escaping @Sendable (EventLoop) -> Void
     ) throws(EventLoopError) {
@@ -31,12 +32,12 @@ public final class EventLoopThread: Sendable {
         }
     }
 
-    /// Waits until the loop has stopped. To be called once, on another thread.
+    /// Waits until the loop has stopped. Call this once, on another thread.
     public func join() {
         thread.join()
     }
 
-    /// Nobody will wait: the thread is gone when its loop has stopped. In place of `join`.
+    /// Detaches the thread, which ends when its loop has stopped. Call this instead of `join`.
     public func detach() {
         thread.detach()
     }

@@ -146,7 +146,7 @@ struct Poller: ~Copyable {
         let wanted = records[index].wanted
         let kernel = records[index].kernel
         if wanted == 0 {
-            // The interest is empty: this is where a suspended descriptor is really unregistered.
+            // The interest is empty: here a suspended descriptor is really unregistered.
             if kernel != 0 { register(0, at: index) }
             return nil
         }

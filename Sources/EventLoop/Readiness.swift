@@ -74,7 +74,7 @@ public protocol TimerHandler: AnyObject {
 public protocol WaitHook: AnyObject {
     /// Does pending work; `now` is the loop's `systemNow`.
     ///
-    /// Called again before the wait as long as a hook reports work, so it must report none once there is none.
+    /// Called again before the wait as long as a hook reports work, so a hook without work must report none.
     func beforeWait(now: LoopInstant) -> WaitAdvice
 }
 

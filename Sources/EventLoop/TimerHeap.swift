@@ -129,7 +129,7 @@ struct TimerHeap: ~Copyable {
 /// scheduled again. So a busy keep-alive connection changes the timer heap about once per period.
 public final class LazyTimer: TimerHandler {
     private unowned let loop: EventLoop
-    /// Current deadline; `never` if there is none.
+    /// Current deadline; `never` while the timer is not armed.
     public private(set) var deadline = LoopInstant.never
     private var scheduledAt = LoopInstant.never
     private var token: TimerToken?
