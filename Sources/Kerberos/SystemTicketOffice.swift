@@ -8,9 +8,9 @@ internal import Synchronization
 
 /// Kerberos tickets from the system's GSS-API library.
 ///
-/// libcurl speaks Negotiate too, but only with the process's default credential, and it waits for the KDC on the thread
-/// of all other requests. Here each challenge has its own credential, a separate thread asks the KDC, and a request
-/// costs a token from memory.
+/// libcurl implements Negotiate too, but only with the process's default credential, and it waits for the KDC on the
+/// thread of all other requests. Here each challenge has its own credential, a separate thread asks the KDC, and a
+/// request costs a token from memory.
 ///
 /// ```swift
 /// NegotiateChallengeHandler(office: SystemTicketProvider { Thread.detachNewThread($0) })
