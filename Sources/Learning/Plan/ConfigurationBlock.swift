@@ -8,7 +8,7 @@ internal import SettingsReading
 package struct ConfigurationLine: Sendable, Equatable {
     /// The YAML, without indentation of its section.
     package var text: String
-    /// The reason for the line; empty for none.
+    /// The reason for the line; may be empty.
     package var comment: String
 
     /// Creates a line. Control characters in the comment are left out.
@@ -25,7 +25,7 @@ package struct ConfigurationLine: Sendable, Equatable {
     /// Returns an address at the upstream. A path that begins with two slashes would name another server.
     static func address(_ url: WebURL) -> String { scalar(url.path.hasPrefix("//") ? url.description : url.target) }
 
-    /// Returns a single value, quoted if necessary. A server's `${NAME}` is no variable of this machine.
+    /// Returns a single value, quoted if necessary. A server's `${NAME}` is not a variable of this machine.
     package static func scalar(_ text: String) -> String { node(text).flowText }
 
     /// Returns a list of values.

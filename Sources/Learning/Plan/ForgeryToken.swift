@@ -14,7 +14,7 @@ package struct ForgeryToken: Sendable, Equatable {
     private let field: String
     private let value: String
 
-    /// Returns the line `inject` for the cookies of a session; `nil` if none of them is such a token.
+    /// Returns the line `inject` for the cookies of a session; `nil` if no cookie is such a token.
     package static func line(for cookies: Set<String>) -> ConfigurationLine? {
         let tokens = known.filter { cookies.contains($0.cookie) }
         guard !tokens.isEmpty else { return nil }

@@ -4,7 +4,7 @@
 internal import ChallengeHandling
 internal import HTTPTypes
 
-/// Plan of a login at a form: which answers start it, where the page is, and which address proves it.
+/// Plan of a login with a form: the answers that start it, the address of the page, and the address that proves it.
 struct FormPlan {
     private let findings: SiteFindings
     private let page: SiteVisit
@@ -39,7 +39,8 @@ struct FormPlan {
         return action.hasSuffix("pkmslogin.form") ? "webseal" : "form"
     }
 
-    /// The lines after `gateway`. A redirect to the page is the more precise sign: pages that everybody may see can hold the form, too.
+    /// The lines after `gateway`. A redirect to the page is the more precise condition: public pages can contain the
+    /// form, too.
     private var rules: [ConfigurationLine] {
         let isRootProof = findings.root.form != nil && (isShown(findings.asked) || redirect(of: findings.root) != nil)
         let proofs = isRootProof ? [] : [proof]
@@ -72,7 +73,8 @@ struct FormPlan {
         return Self.redirect(last, to: target)
     }
 
-    /// Returns the condition for a redirect. Every address contains a slash, so one to the root is told by the text of its body.
+    /// Returns the condition for a redirect. Every address contains a slash, so a redirect to the root is recognized by
+    /// the text of its body.
     private static func redirect(_ response: ExaminedResponse, to target: WebURL) -> String {
         let text = target.path == "/" ? target.target : target.path
         let body = String(decoding: response.body ?? [], as: UTF8.self)

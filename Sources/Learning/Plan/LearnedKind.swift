@@ -67,14 +67,14 @@ package enum LearnedKind: Sendable, Equatable {
         }
     }
 
-    /// Returns whether a visit shows that the address is not open to everybody.
+    /// Returns whether a visit shows that the address is not public.
     package static func asks(_ visit: SiteVisit) -> Bool {
         if visit.form != nil || [401, 403].contains(visit.last.status) { return true }
         guard visit.last.status < 400, let title = PageLinks(parsing: visit.last.body ?? []).title else { return false }
         return isLoginTitle(title)
     }
 
-    /// Returns whether a page's title says that a login is needed.
+    /// Returns whether a page's title indicates that a login is needed.
     static func isLoginTitle(_ title: String) -> Bool {
         let text = title.lowercased()
         return ["login", "log in", "sign in", "signin", "permission", "denied", "unauthori"].contains {

@@ -9,7 +9,7 @@ package struct LearnedPlan: Sendable, Equatable {
     package var lines: [ConfigurationLine]
     /// The fields that its credential needs; empty if the system has the credential.
     package var fields: [String]
-    /// True if a refused password may look otherwise than the daemon expects, so that an attempt tells more.
+    /// True if a refused password may have another answer than the daemon expects, so that an attempt is informative.
     package var hasUnknownRefusal = false
 
     /// Creates a plan.
@@ -20,11 +20,11 @@ package struct LearnedPlan: Sendable, Equatable {
     }
 }
 
-/// Reason why nothing could be learned: the page, its answer, and what to do.
+/// Reason why the site could not be configured: the page, its answer, and the remedy.
 package struct LearnDefeat: Error, Sendable, Equatable, CustomStringConvertible {
     /// The answer that defeated the command, as a line.
     package let page: String
-    /// What is missing there, and what to do.
+    /// The missing information, and the remedy.
     package let reason: String
 
     /// Creates a reason.
@@ -41,7 +41,7 @@ extension LearnedPlan {
     /// Returns the shortest plan for a site. `known` are the fields of the credential, as far as they are known. `provider` is the
     /// identity provider that may get the credential.
     ///
-    /// Throws if what the site asks for cannot be configured from its answers alone.
+    /// Throws if the site's demand cannot be configured from its answers alone.
     package init(_ findings: SiteFindings, kind: LearnedKind, known: Set<String>, provider: Origin? = nil)
         throws(LearnDefeat)
     {
@@ -95,7 +95,7 @@ extension LearnedPlan {
         }
     }
 
-    /// Returns a plan for schemes of HTTP: the strongest one that the credential serves.
+    /// Returns a plan for schemes of HTTP: the strongest one for which the credential has fields.
     private static func scheme(
         _ offered: [String], _ findings: SiteFindings, _ known: Set<String>
     ) throws(LearnDefeat) -> LearnedPlan {
@@ -122,7 +122,7 @@ extension LearnedPlan {
 }
 
 extension LearnedKind {
-    /// What is missing for a configuration, and what to do.
+    /// The information that a configuration lacks, and the remedy.
     fileprivate var defeat: String {
         switch self {
         case .api:

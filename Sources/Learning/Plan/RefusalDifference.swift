@@ -39,7 +39,7 @@ package struct RefusalDifference: Sendable {
         return text.map { "body-contains: \(ConfigurationLine.scalar($0))" }
     }
 
-    /// The first piece of text that only the rejected answer has, and that says so.
+    /// The first piece of text that only the rejected answer has, and that mentions a rejection.
     private var text: String? {
         let right = Self.pieces(of: accepted).map { $0.lowercased() }
         let wrong = Self.pieces(of: rejected).filter { !right.contains($0.lowercased()) }

@@ -36,9 +36,9 @@ package struct HARRecording: Sendable {
         package let url: WebURL
         /// The request's fields in order.
         package let fields: [Field]
-        /// The request's body; empty if there is none.
+        /// The request's body; may be empty.
         package let body: RecordedBody
-        /// The status; 0 if there was no response.
+        /// The status; 0 without a response.
         package let status: Int
         /// The response's fields in order.
         package let responseFields: [Field]
@@ -68,7 +68,7 @@ package struct HARRecording: Sendable {
 }
 
 extension HARRecording.Fault: CustomStringConvertible {
-    /// The reason, and what to do.
+    /// The reason, and the remedy.
     package var description: String {
         switch self {
         case .empty: "it has no HTTP request; record the login with the browser's network tools open"

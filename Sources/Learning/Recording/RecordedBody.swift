@@ -41,7 +41,7 @@ package enum RecordedBody: Sendable, Equatable {
         }
     }
 
-    /// The names and values in the top level of the body; values that are no text are left out.
+    /// The names and values in the top level of the body; values that are not text are left out.
     package var pairs: [Pair] {
         switch self {
         case .form(let pairs): pairs

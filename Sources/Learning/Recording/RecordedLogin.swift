@@ -4,7 +4,7 @@
 package import ChallengeHandling
 package import Secrets
 
-/// The login in a recording: its request, what it is made of, and what later requests carry because of it.
+/// Login in a recording: its request, the parts of that request, and the token in later requests.
 package struct RecordedLogin: Sendable, Equatable {
     /// A parameter and the template of its value.
     package struct Parameter: Sendable, Equatable {
@@ -24,7 +24,7 @@ package struct RecordedLogin: Sendable, Equatable {
         package let prefix: String
     }
 
-    /// The address that the login goes to.
+    /// The address that the login is sent to.
     package let url: WebURL
     /// True if the parameters are JSON.
     package let isJSON: Bool
@@ -34,7 +34,7 @@ package struct RecordedLogin: Sendable, Equatable {
     package let passwordName: String
     /// The page with the form, if one of its inputs is the password.
     package let page: WebURL?
-    /// True if hidden inputs of the page go along.
+    /// True if hidden inputs of the page are submitted as well.
     package let usesHiddenInputs: Bool
     /// The token that later requests carry, if it is not a cookie.
     package let token: Token?

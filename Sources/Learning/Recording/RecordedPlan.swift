@@ -4,9 +4,9 @@
 internal import ChallengeHandling
 
 extension LearnedPlan {
-    /// Returns a plan for a recorded login, with the site's own answers as the signs that a login is needed.
+    /// Returns a plan for a recorded login, with the site's own answers as conditions of the login.
     ///
-    /// A form that `gateway: form` recognises on its page needs no recording. Throws if the site asks for nothing.
+    /// A form that `gateway: form` recognises on its page needs no recording. Throws if the site demands no login.
     package init(_ findings: SiteFindings, recorded login: RecordedLogin) throws(LearnDefeat) {
         if let page = findings.loginPage ?? (findings.asked.form == nil ? nil : findings.asked),
             let form = page.form, form.passwordField == login.passwordName, !login.isJSON, login.token == nil,

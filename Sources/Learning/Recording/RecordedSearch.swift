@@ -135,7 +135,7 @@ struct RecordedSearch {
         }
     }
 
-    /// Returns whether a constant of that name may be a secret, which a configuration may not hold.
+    /// Returns whether a constant of that name may be a secret, which must not be in a configuration.
     private static func namesSecret(_ name: String) -> Bool {
         SecretNames.contains(name) || passwordWords.contains(where: name.lowercased().contains)
     }

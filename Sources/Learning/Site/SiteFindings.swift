@@ -26,9 +26,9 @@ package struct SiteFindings: Sendable {
     }
 }
 
-/// Anonymous look at a site. It sends a bounded number of GETs and no secret.
+/// Anonymous visit of a site. It sends a bounded number of GETs and no secret.
 package struct SiteProbe: Sendable {
-    /// Addresses where applications usually have their login page.
+    /// Usual addresses of login pages.
     static let usualPages = [
         "/login", "/login/", "/-/login", "/signin", "/sign_in", "/users/sign_in", "/user/login", "/auth/login",
         "/accounts/login/", "/account/login", "/admin/login/", "/login.php", "/wp-login.php", "/login.html",

@@ -9,7 +9,7 @@ package struct SiteVisit: Sendable {
     package let address: WebURL
     /// The responses in order: redirects, and the page at their end. At least one.
     package let responses: [ExaminedResponse]
-    /// The other origin that the last redirect leads to; `nil` if it leads to none.
+    /// The other origin that the last redirect leads to; `nil` if it stays within the origin.
     package let otherOrigin: Origin?
 
     /// Creates a visit.
@@ -23,10 +23,10 @@ package struct SiteVisit: Sendable {
     package var first: ExaminedResponse { responses.first ?? ExaminedResponse(status: 0, url: address) }
     /// The last response, after all redirects.
     package var last: ExaminedResponse { responses.last ?? first }
-    /// The login form of the last page; `nil` if it has none.
+    /// The login form of the last page; `nil` without one.
     package var form: LoginForm? { LoginForm(on: last.body ?? []) }
 
-    /// The visit in one line, without queries, which can hold secrets.
+    /// The visit in one line, without queries, which can contain secrets.
     package var summary: String {
         let hops = responses.dropFirst().map { " -> \($0.url.path)" }.joined()
         let elsewhere = otherOrigin.map { " -> \($0)" } ?? ""
