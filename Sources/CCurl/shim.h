@@ -2,7 +2,7 @@
 // Copyright the Countersign authors
 
 // Variadic C functions cannot be called from Swift. Hence one function per type of argument of curl_easy_setopt,
-// curl_easy_getinfo and curl_multi_setopt, so that the compiler checks what C's `...` does not.
+// curl_easy_getinfo and curl_multi_setopt, so that the compiler checks the type, which C's `...` does not.
 
 #ifndef CCURL_SHIM_H
 #define CCURL_SHIM_H
@@ -102,8 +102,8 @@ static inline const char *_Nullable ccurl_get_string(CURL *_Nonnull easy, CURLIN
     return curl_easy_getinfo(easy, info, &value) == CURLE_OK ? value : NULL;
 }
 
-/// How many bytes OpenSSL has decrypted on the connection of a transfer under way that libcurl has not read; 0 without TLS, and
-/// where TLS is another library's. `pending`: the address of OpenSSL's SSL_pending.
+/// Number of bytes that OpenSSL has decrypted on the connection of a running transfer and that libcurl has not read. 0
+/// without TLS, and with another TLS library. `pending`: the address of OpenSSL's SSL_pending.
 static inline int ccurl_tls_pending(CURL *_Nonnull easy, void *_Nonnull pending) {
     struct curl_tlssessioninfo *session = NULL;
     if (curl_easy_getinfo(easy, CURLINFO_TLS_SSL_PTR, &session) != CURLE_OK || !session) return 0;
@@ -118,13 +118,13 @@ static inline void *_Nullable ccurl_get_openssl(CURL *_Nonnull easy) {
     return session->backend == CURLSSLBACKEND_OPENSSL ? session->internals : NULL;
 }
 
-/// The certificates that the server has shown, or NULL. libcurl's own, until the next transfer.
+/// Certificates that the server has sent, or NULL. They belong to libcurl, until the next transfer.
 static inline struct curl_certinfo *_Nullable ccurl_get_certificates(CURL *_Nonnull easy) {
     struct curl_certinfo *info = NULL;
     return curl_easy_getinfo(easy, CURLINFO_CERTINFO, &info) == CURLE_OK ? info : NULL;
 }
 
-/// What was set as CURLOPT_PRIVATE.
+/// The value that was set as CURLOPT_PRIVATE.
 static inline void *_Nullable ccurl_get_private(CURL *_Nonnull easy) {
     char *value = NULL;
     return curl_easy_getinfo(easy, CURLINFO_PRIVATE, &value) == CURLE_OK ? value : NULL;
@@ -154,7 +154,7 @@ static inline CURLMcode ccurl_multi_set_timer_function(
     return code != CURLM_OK ? code : curl_multi_setopt(multi, CURLMOPT_TIMERFUNCTION, function);
 }
 
-/// The next transfer that has ended, or NULL. Reads the union of CURLMsg, whose other kinds libcurl never sends.
+/// The next transfer that has ended, or NULL. Reads the union of CURLMsg; libcurl never sends its other kinds.
 static inline CURL *_Nullable ccurl_multi_next_done(CURLM *_Nonnull multi, CURLcode *_Nonnull result) {
     int left = 0;
     CURLMsg *message;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-// Kerberos tickets for Negotiate (RFC 4559), by the GSS-API library (RFC 2743, RFC 2744) that libcurl brings along. It is
-// looked up while the program runs, so that the program needs no library that libcurl does not need, and runs with a
-// libcurl that has none.
+// Kerberos tickets for Negotiate (RFC 4559), from the GSS-API library (RFC 2743, RFC 2744) that libcurl depends on. The
+// library is looked up at run time, so that the program needs no library that libcurl does not need, and also runs with
+// a libcurl without GSS-API.
 
 #ifndef COUNTERSIGN_GSSAPI_H
 #define COUNTERSIGN_GSSAPI_H
@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/// The library's functions; all of them are there or `library` is NULL.
+/// Functions of the library; all of them are set, or `library` is NULL.
 struct cgss_library {
     void *library;
     __typeof__(&gss_import_name) import_name;
@@ -30,21 +30,21 @@ struct cgss_library {
     __typeof__(&gss_release_buffer) release_buffer;
 };
 
-/// What a call ended with: 0 is success.
+/// Status codes of a call; 0 is success.
 struct cgss_status {
     unsigned major;
     unsigned minor;
     char text[400];
 };
 
-/// Credentials for one service: what tokens are made with.
+/// Credentials for one service, with which tokens are made.
 struct cgss_ticket {
     struct cgss_library library;
     gss_cred_id_t credential;
     gss_name_t service;
 };
 
-/// Who asks, and what it proves that by. What is NULL is GSS-API's own choice.
+/// Service, principal and the proof of a request. For NULL, GSS-API chooses.
 struct cgss_request {
     const char *service;
     const char *principal;
@@ -81,7 +81,7 @@ static inline struct cgss_library cgss_open(void) {
     return it;
 }
 
-/// The mechanism's own words, which say what happened; GSS-API's are the same for everything.
+/// The mechanism's own message, which describes the failure; GSS-API's is the same for every failure.
 static inline void cgss_describe(const struct cgss_library *it, OM_uint32 major, OM_uint32 minor,
                                  struct cgss_status *status) {
     memset(status, 0, sizeof *status);
@@ -110,9 +110,9 @@ static inline void cgss_release(struct cgss_ticket *ticket) {
     free(ticket);
 }
 
-/// One token for the service, at most `size` bytes of it; `seconds` is how long its ticket lasts. Returns its length, or -1.
-/// With a ticket that was used before this asks nobody. `context` is left for `cgss_verify` where the library keeps one, and is
-/// to be ended by `cgss_end`.
+/// Makes one token for the service, of at most `size` bytes; `seconds` is the remaining lifetime of its ticket. Returns
+/// its length, or -1. With a ticket that was used before, no server is asked. If the library keeps a context, it is in
+/// `context` for `cgss_verify`, and must be released by `cgss_end`.
 static inline long cgss_token(struct cgss_ticket *ticket, unsigned char *output, size_t size, gss_ctx_id_t *context,
                               unsigned *seconds, struct cgss_status *status) {
     const struct cgss_library *it = &ticket->library;
@@ -135,14 +135,14 @@ static inline long cgss_token(struct cgss_ticket *ticket, unsigned char *output,
     return length;
 }
 
-/// Lets go of what `cgss_token` left.
+/// Releases the context that `cgss_token` kept.
 static inline void cgss_end(struct cgss_ticket *ticket, gss_ctx_id_t *context) {
     OM_uint32 ignored;
     if (*context != GSS_C_NO_CONTEXT) ticket->library.delete_sec_context(&ignored, context, GSS_C_NO_BUFFER);
 }
 
-/// Takes the server's token, the last of a conversation that `cgss_token` began. Returns 1 where it proves that the server has
-/// the service's key (GSS_C_MUTUAL_FLAG), else 0.
+/// Verifies the server's token, the last of a conversation that `cgss_token` began. Returns 1 if it proves that the
+/// server has the service's key (GSS_C_MUTUAL_FLAG), else 0.
 static inline int cgss_verify(struct cgss_ticket *ticket, gss_ctx_id_t *context, const void *input, size_t length,
                               struct cgss_status *status) {
     const struct cgss_library *it = &ticket->library;
@@ -180,7 +180,8 @@ static inline OM_uint32 cgss_acquire_for(const struct cgss_library *it, const st
                                  store.count ? &store : GSS_C_NO_CRED_STORE, credential, NULL, NULL);
 }
 
-/// Credentials for a service; NULL where there are none, with `status` saying why. Asks the KDC, and waits for it.
+/// Acquires credentials for a service; on failure returns NULL and sets `status`. Asks the KDC, and waits for its
+/// answer.
 static inline struct cgss_ticket *cgss_acquire(const struct cgss_request *request, struct cgss_status *status) {
     struct cgss_ticket *ticket = calloc(1, sizeof *ticket);
     if (!ticket) return NULL;
@@ -195,14 +196,15 @@ static inline struct cgss_ticket *cgss_acquire(const struct cgss_request *reques
     OM_uint32 minor = 0, ignored;
     gss_name_t principal = GSS_C_NO_NAME;
     gss_cred_id_t kerberos = GSS_C_NO_CREDENTIAL;
-    // HTTP@host is a service on a host; with a slash it is the name of a principal as it stands.
+    // HTTP@host is a service on a host; a name with a slash is used as the name of a principal.
     OM_uint32 major = cgss_import(it, request->service,
                                   strchr(request->service, '/') ? &cgss_principal_name : &cgss_hostbased,
                                   &ticket->service, &minor);
     if (!GSS_ERROR(major) && request->principal) {
         major = cgss_import(it, request->principal, &cgss_principal_name, &principal, &minor);
     }
-    // Kerberos itself first: of SPNEGO's failures nothing is left but that there was one. What is wrong has been sent once then.
+    // Kerberos itself comes first, because a failure of SPNEGO has no details. A wrong value has been sent once by
+    // then.
     if (!GSS_ERROR(major)) major = cgss_acquire_for(it, request, principal, &cgss_krb5, &kerberos, &minor);
     if (!GSS_ERROR(major)) {
         major = cgss_acquire_for(it, request, principal, &cgss_spnego, &ticket->credential, &minor);

@@ -10,7 +10,7 @@
 
 #include <hiredis/read.h>
 
-/// A reader that tells `functions` what it reads, with `owner` in the field `privdata` of each task.
+/// Creates a reader that calls `functions` for each piece, with `owner` in the field `privdata` of each task.
 static inline redisReader *_Nullable chiredis_reader(redisReplyObjectFunctions *_Nonnull functions,
                                                      void *_Nonnull owner) {
     redisReader *reader = redisReaderCreateWithFunctions(functions);
@@ -18,13 +18,13 @@ static inline redisReader *_Nullable chiredis_reader(redisReplyObjectFunctions *
     return reader;
 }
 
-/// How many bytes are kept that are not read yet.
+/// Number of bytes that are buffered and not read yet.
 static inline size_t chiredis_waiting(const redisReader *_Nonnull reader) {
     return reader->len - reader->pos;
 }
 
-/// How many bytes wait of a line whose end has not come: the reader looks through all of them again whenever more comes. A
-/// string's length is such a line, what follows it is not.
+/// Number of buffered bytes of an incomplete line, all of which the reader searches again whenever more arrive. A
+/// string's length is such a line; its content is not.
 static inline size_t chiredis_open_line(const redisReader *_Nonnull reader) {
     size_t waiting = reader->len - reader->pos;
     if (waiting == 0 || reader->ridx < 0) return 0;
@@ -34,7 +34,7 @@ static inline size_t chiredis_open_line(const redisReader *_Nonnull reader) {
     return waiting;
 }
 
-/// Whether the reader has stopped because of lists within lists, which it tells by words only.
+/// True if the reader has stopped because of too deeply nested lists, which it reports only in its error text.
 static inline bool chiredis_is_too_deep(const redisReader *_Nonnull reader) {
     return strstr(reader->errstr, "nested") != NULL;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-// Which socket is at the other end of a TCP connection on this machine, and whose it is: the kernel's socket
-// diagnostics (sock_diag(7)). Calls that fail return the negated error number.
+// Socket at the other end of a TCP connection on this machine, and its owner, from the kernel's socket diagnostics
+// (sock_diag(7)). Calls that fail return the negated error number.
 
 #ifndef CLINUX_DIAG_H
 #define CLINUX_DIAG_H
@@ -15,10 +15,10 @@
 #include <string.h>
 #include <sys/socket.h>
 
-// netinet/in.h is left out: Swift would take its types for this module's, and not for those of its Glibc module.
+// netinet/in.h is left out: Swift would assign its types to this module instead of the Glibc module.
 
-/// One end of a TCP connection: its address as IPv6 writes it (an IPv4 one as ::ffff:a.b.c.d) in two halves, and its
-/// port. Two that are equal are the same end, whichever family a socket gave them in.
+/// One end of a TCP connection: address and port. The address is in two halves as IPv6 writes it (an IPv4 one as
+/// ::ffff:a.b.c.d), so equal ends compare equal, whichever family a socket gave them in.
 struct clinux_endpoint {
     uint64_t high;
     uint64_t low;
@@ -28,22 +28,22 @@ struct clinux_endpoint {
 /// IPPROTO_TCP.
 #define CLINUX_TCP 6
 
-/// What the kernel said of a socket.
+/// Answer of the kernel about a socket.
 struct clinux_diag_answer {
     /// The number of the question.
     uint32_t sequence;
-    /// The error number if it has no answer; nothing below is of use then.
+    /// The error number if there is no answer; the members below are unset then.
     int32_t error;
     /// the number of the kernel's tcp_states.h.
     uint32_t state;
     uint32_t uid;
-    /// The number that fstat(2) tells of the socket; 0 when no process holds it any more.
+    /// Inode of the socket, as in fstat(2); 0 if no process holds the socket any more.
     uint32_t inode;
     struct clinux_endpoint local;
     struct clinux_endpoint remote;
 };
 
-// The address of a family: 4 or 16 bytes and, like them in the order of the network, the port.
+// The address of a family: 4 or 16 bytes, and the port, both in network byte order.
 static inline struct clinux_endpoint clinux_endpoint_make(
     int family, const void *_Nonnull address, const void *_Nonnull port) {
     uint8_t bytes[16] = {[10] = 0xFF, [11] = 0xFF};
@@ -59,7 +59,7 @@ static inline struct clinux_endpoint clinux_endpoint_make(
     return end;
 }
 
-// Whether both are IPv4 addresses, which the kernel keeps apart from those of IPv6.
+// True if both are IPv4 addresses, which the kernel keeps apart from those of IPv6.
 static inline int clinux_endpoints_are_v4(
     const struct clinux_endpoint *_Nonnull one, const struct clinux_endpoint *_Nonnull two) {
     return one->high == 0 && one->low >> 32 == 0xFFFF && two->high == 0 && two->low >> 32 == 0xFFFF;
@@ -80,7 +80,7 @@ static inline void clinux_endpoint_write(
     digits[1] = (uint8_t)end->port;
 }
 
-// Takes a socket's name or its peer's for an end.
+// Converts the name of a socket or of its peer to an end.
 static inline int clinux_endpoint_read(
     const struct sockaddr_storage *_Nonnull address, struct clinux_endpoint *_Nonnull end) {
     // sockaddr_in: family, port, address; sockaddr_in6: family, port, flow, address; two, two, and four bytes.
@@ -109,7 +109,7 @@ static inline int clinux_endpoints(
     return clinux_endpoint_read(&address, remote);
 }
 
-/// The state of a TCP socket of our own (TCP_INFO, tcp(7)): the number of the kernel's tcp_states.h.
+/// State of a TCP socket of this process (TCP_INFO, tcp(7)), with the number of the kernel's tcp_states.h.
 static inline int clinux_tcp_state(int fd) {
     // The first member of struct tcp_info; the kernel fills as much as there is room for.
     uint8_t state = 0;
@@ -118,13 +118,14 @@ static inline int clinux_tcp_state(int fd) {
     return state;
 }
 
-/// A new nonblocking socket for questions, closed on exec.
+/// Opens a new nonblocking socket for queries, closed on exec.
 static inline int clinux_diag_socket(void) {
     int result = socket(AF_NETLINK, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
     return result < 0 ? -errno : result;
 }
 
-/// Asks for the one TCP socket with these ends. The kernel answers within the call: the answer is there when it returns.
+/// Queries the one TCP socket with these ends. The kernel answers within the call: the answer can be read when it
+/// returns.
 static inline int clinux_diag_ask(
     int diag, uint32_t sequence, const struct clinux_endpoint *_Nonnull local,
     const struct clinux_endpoint *_Nonnull remote) {
@@ -143,8 +144,8 @@ static inline int clinux_diag_ask(
     message.question.idiag_states = ~0U;
     clinux_endpoint_write(local, v4, message.question.id.idiag_src, &message.question.id.idiag_sport);
     clinux_endpoint_write(remote, v4, message.question.id.idiag_dst, &message.question.id.idiag_dport);
-    // The loopback interface, which has this number everywhere: finds sockets bound to it (SO_BINDTODEVICE) and those
-    // that are bound to none.
+    // The loopback interface, which always has this number: finds sockets bound to it (SO_BINDTODEVICE) and unbound
+    // ones.
     message.question.id.idiag_if = 1;
     message.question.id.idiag_cookie[0] = INET_DIAG_NOCOOKIE;
     message.question.id.idiag_cookie[1] = INET_DIAG_NOCOOKIE;
@@ -155,7 +156,7 @@ static inline int clinux_diag_ask(
     return sent == sizeof message ? 0 : -EMSGSIZE;
 }
 
-/// Takes the next answer: 1, or 0 for a message that is none, -EAGAIN where there is nothing.
+/// Reads the next answer: returns 1, 0 for a message that is not an answer, or -EAGAIN without a message.
 static inline int clinux_diag_take(int diag, struct clinux_diag_answer *_Nonnull answer) {
     union {
         struct nlmsghdr header;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-// Kernel and libc calls that Swift's Glibc module does not export. Calls that fail return the negated error number,
-// so that no caller has to read `errno`.
+// Kernel and libc calls that Swift's Glibc module does not export. Calls that fail return the negated error number, so
+// that callers do not read `errno`.
 
 #ifndef CLINUX_SHIM_H
 #define CLINUX_SHIM_H
@@ -27,7 +27,7 @@ struct clinux_ucred {
     gid_t gid;
 };
 
-/// The most events that one `clinux_epoll_wait` returns.
+/// Maximum number of events that one `clinux_epoll_wait` returns.
 #define CLINUX_EVENTS 256
 
 /// `struct epoll_event` without its union, which strict memory safety flags at every touch, and without its packing.
@@ -48,7 +48,8 @@ static inline int clinux_epoll_control(int epoll, int operation, int fd, uint32_
     return epoll_ctl(epoll, operation, fd, &event) < 0 ? -errno : 0;
 }
 
-/// Waits for at most `milliseconds` (-1: without end) and fills at most CLINUX_EVENTS of `events`; returns how many.
+/// Waits for at most `milliseconds` (-1: without limit) and fills at most CLINUX_EVENTS of `events`; returns their
+/// number.
 static inline int clinux_epoll_wait(int epoll, struct clinux_event *_Nonnull events, int milliseconds) {
     struct epoll_event raw[CLINUX_EVENTS];
     int count = epoll_wait(epoll, raw, CLINUX_EVENTS, milliseconds);
@@ -60,13 +61,13 @@ static inline int clinux_epoll_wait(int epoll, struct clinux_event *_Nonnull eve
     return count;
 }
 
-/// A new eventfd: nonblocking, closed on exec, counting from 0.
+/// Creates an eventfd: nonblocking, closed on exec, counting from 0.
 static inline int clinux_eventfd(void) {
     int result = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     return result < 0 ? -errno : result;
 }
 
-/// Adds 1 to an eventfd's counter, which wakes who waits for it.
+/// Adds 1 to an eventfd's counter, which wakes its waiter.
 static inline int clinux_eventfd_signal(int fd) {
     return eventfd_write(fd, 1) < 0 ? -errno : 0;
 }
@@ -85,19 +86,20 @@ static inline int clinux_accept_from(
     return result < 0 ? -errno : result;
 }
 
-/// A new nonblocking socket, closed on exec (in Swift the two flags are an enumeration that does not combine).
+/// Creates a nonblocking socket, closed on exec (in Swift the two flags are an enumeration that does not combine).
 static inline int clinux_socket(int domain, int type) {
     int result = socket(domain, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     return result < 0 ? -errno : result;
 }
 
-/// Has a program that is started close `first` and all descriptors above; the limit of open files does not matter. `actions` is a
+/// Makes a started program close `first` and all higher descriptors, even above the limit of open files. `actions` is a
 /// `posix_spawn_file_actions_t`, whose header is left to Swift's Glibc module.
 static inline int clinux_spawn_close_from(void *_Nonnull actions, int first) {
     return posix_spawn_file_actions_addclosefrom_np(actions, first);
 }
 
-/// The ends of a new pipe, closed on exec from the first moment: a process that another thread starts meanwhile gets neither.
+/// Creates a pipe, closed on exec from the first moment: a process that another thread starts meanwhile inherits
+/// neither end.
 static inline int clinux_pipe(int *_Nonnull reader, int *_Nonnull writer) {
     int ends[2];
     // O_CLOEXEC, as SOCK_CLOEXEC of the same value.
@@ -107,7 +109,7 @@ static inline int clinux_pipe(int *_Nonnull reader, int *_Nonnull writer) {
     return 0;
 }
 
-/// The user id with which the peer of a connected Unix socket called `connect` (SO_PEERCRED, unix(7)).
+/// Gets the user ID with which the peer of a connected Unix socket called `connect` (SO_PEERCRED, unix(7)).
 static inline int clinux_peer_uid(int fd, uint32_t *_Nonnull uid) {
     struct clinux_ucred credentials;
     socklen_t length = sizeof credentials;
@@ -116,8 +118,8 @@ static inline int clinux_peer_uid(int fd, uint32_t *_Nonnull uid) {
     return 0;
 }
 
-/// Receives a datagram together with the user id of its sender, which SO_PASSCRED has the kernel tell (unix(7)); returns its
-/// length, also where that is more than `length`. A sender that the kernel does not name is UINT32_MAX.
+/// Receives a datagram with the user ID of its sender, which the kernel adds because of SO_PASSCRED (unix(7)). Returns
+/// its length, even if that exceeds `length`. A sender that the kernel does not name is UINT32_MAX.
 static inline ssize_t clinux_receive_with_uid(
     int fd, uint8_t *_Nonnull bytes, size_t length, uint32_t *_Nonnull uid) {
     struct iovec part = {.iov_base = bytes, .iov_len = length};
@@ -137,9 +139,9 @@ static inline ssize_t clinux_receive_with_uid(
     return count;
 }
 
-/// Has a socket drop all that comes in from the network from now on (SO_ATTACH_FILTER, socket(7)).
+/// Makes a socket drop all further input from the network (SO_ATTACH_FILTER, socket(7)).
 static inline int clinux_deafen(int fd) {
-    // As linux/filter.h has them, which defines more than Swift's Glibc module can bear. The one instruction: return 0.
+    // Declared as in linux/filter.h, which conflicts with Swift's Glibc module. The only instruction: return 0.
     struct {
         uint16_t code;
         uint8_t jt, jf;
@@ -152,12 +154,12 @@ static inline int clinux_deafen(int fd) {
     return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) < 0 ? -errno : 0;
 }
 
-/// Has the allocator return the pages that it does not use to the kernel (malloc_trim(3)).
+/// Makes the allocator return unused pages to the kernel (malloc_trim(3)).
 static inline void clinux_return_memory(void) {
     malloc_trim(0);
 }
 
-/// Makes the process one that leaves no core dump and that others of its user cannot trace (PR_SET_DUMPABLE, prctl(2)).
+/// Disables core dumps of the process, and tracing by others of its user (PR_SET_DUMPABLE, prctl(2)).
 static inline int clinux_forbid_dumps(void) {
     return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 ? -errno : 0;
 }
@@ -172,7 +174,7 @@ static inline int clinux_forbid_dumps(void) {
 extern int memfd_create(const char *_Nonnull name, unsigned int flags);
 extern int fcntl(int fd, int command, ...);
 
-/// A new file in memory that nobody can execute, closed on exec (memfd_create(2)).
+/// Creates a file in memory that cannot be executed, closed on exec (memfd_create(2)).
 static inline int clinux_memory_file(const char *_Nonnull name) {
     unsigned int flags = CLINUX_MFD_CLOEXEC | CLINUX_MFD_ALLOW_SEALING;
     int result = memfd_create(name, flags | CLINUX_MFD_NOEXEC_SEAL);
@@ -181,12 +183,12 @@ static inline int clinux_memory_file(const char *_Nonnull name) {
     return result < 0 ? -errno : result;
 }
 
-/// Has a file in memory stay as it is for ever: no write, no other length, no seal less.
+/// Seals a file in memory forever: no writes, no change of length, no removal of seals.
 static inline int clinux_seal(int fd) {
     return fcntl(fd, CLINUX_F_ADD_SEALS, CLINUX_SEALS) < 0 ? -errno : 0;
 }
 
-/// Whether a descriptor is a file in memory that stays as it is.
+/// True if a descriptor is a sealed file in memory.
 static inline int clinux_is_sealed(int fd) {
     int seals = fcntl(fd, CLINUX_F_GET_SEALS);
     return seals >= 0 && (seals & CLINUX_SEALS) == CLINUX_SEALS;

@@ -12,8 +12,8 @@
 #include <systemd/sd-journal.h>
 #include <systemd/sd-login.h>
 
-/// The type of the job that the manager runs for the unit of this process (`stop`, `restart`), by the system bus, or nothing where it
-/// runs none. Returns 0, or a negated error number where nobody tells within a second.
+/// Gets the type of the job that the manager runs for the unit of this process (`stop`, `restart`), over the system
+/// bus; empty without a job. Returns 0, or a negated error number without an answer within a second.
 static inline int csystemd_job_type(char *_Nonnull type, size_t size) {
     static const char *const manager = "org.freedesktop.systemd1";
     char *unit = NULL, *path = NULL, *word = NULL;

@@ -7,7 +7,8 @@
 #include <stdbool.h>
 #include <yaml.h>
 
-// yaml_event_t holds a union, every touch of which Swift's strict memory safety would flag: it is read here instead.
+// yaml_event_t has a union, every access to which Swift's strict memory safety would flag. These functions read it
+// instead.
 
 /// The text of a scalar; not terminated, see cyaml_scalar_length.
 static inline const unsigned char *_Nullable cyaml_scalar_value(const yaml_event_t *_Nonnull event) {
@@ -19,17 +20,17 @@ static inline size_t cyaml_scalar_length(const yaml_event_t *_Nonnull event) {
     return event->data.scalar.length;
 }
 
-/// Whether a scalar stands without quotes and is no block of text.
+/// True if a scalar has no quotes and is not a block of text.
 static inline bool cyaml_scalar_is_plain(const yaml_event_t *_Nonnull event) {
     return event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
 }
 
-/// Whether a mapping is written with braces.
+/// True if a mapping is written with braces.
 static inline bool cyaml_mapping_is_flow(const yaml_event_t *_Nonnull event) {
     return event->data.mapping_start.style == YAML_FLOW_MAPPING_STYLE;
 }
 
-/// Whether the node that the event begins has an anchor.
+/// True if the node that the event begins has an anchor.
 static inline bool cyaml_has_anchor(const yaml_event_t *_Nonnull event) {
     switch (event->type) {
     case YAML_SCALAR_EVENT: return event->data.scalar.anchor != NULL;
@@ -39,7 +40,7 @@ static inline bool cyaml_has_anchor(const yaml_event_t *_Nonnull event) {
     }
 }
 
-/// Whether the node that the event begins has a tag.
+/// True if the node that the event begins has a tag.
 static inline bool cyaml_has_tag(const yaml_event_t *_Nonnull event) {
     switch (event->type) {
     case YAML_SCALAR_EVENT: return event->data.scalar.tag != NULL;

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <zlib.h>
 
-/// Inflates the beginning of what `input` holds, which may end in its middle, into `output`. `window_bits` as for
-/// inflateInit2, a macro that Swift does not see. Returns how many bytes came out, or -1 where there is an error in them.
+/// Inflates the beginning of `input`, which may be truncated, into `output`. `window_bits` as for inflateInit2, a macro
+/// that Swift does not import. Returns the number of bytes written, or -1 after an error in the data.
 static inline long countersign_inflate_beginning(const unsigned char *input, unsigned input_size, unsigned char *output,
                                                  unsigned output_size, int window_bits) {
     z_stream stream;
