@@ -17,7 +17,7 @@ public enum BodyFraming: Equatable, Sendable {
 }
 
 extension BodyFraming {
-    /// Parses `Content-Length`: digits only, no sign, no list, no overflow (RFC 9110 §8.6).
+    /// Parses `Content-Length`: digits only, without plus or minus, list or overflow (RFC 9110 §8.6).
     static func length(_ bytes: Span<UInt8>, _ value: ByteRange) throws(WireErrorCode) -> UInt64 {
         guard !value.isEmpty else { throw .contentLengthInvalid }
         var length: UInt64 = 0

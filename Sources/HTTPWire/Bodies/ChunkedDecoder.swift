@@ -7,7 +7,7 @@ internal import Basics
 struct ChunkedDecoder: Sendable {
     /// Maximum data of one step, so that a range can count it.
     static let longestStep = 1 << 30
-    /// Maximum for all chunk extensions of a body. They have no users; many small chunks with long ones are an attack.
+    /// Maximum for all chunk extensions of a body. They are not in use; many small chunks with long ones are an attack.
     private static let extensionLimit = 16_384
 
     private enum State {
@@ -125,7 +125,7 @@ struct ChunkExtensions: Sendable {
 
     /// Consumes one byte; returns true if it was the CR that ends the extensions.
     mutating func endsAfter(_ byte: UInt8) throws(WireErrorCode) -> Bool {
-        // A bare LF inside is how two readers come to see different chunks.
+        // A bare LF inside is a means to make two readers see different chunks.
         guard byte != .lineFeed else { throw .chunkTerminatorInvalid }
         switch state {
         case .beforeSemicolon:

@@ -21,7 +21,7 @@ extension Span<UInt8> {
         }
     }
 
-    /// Returns the first position from `start` up to `end` that holds no `tchar`, or `end` (RFC 9110 §5.6.2).
+    /// Returns the first position from `start` up to `end` whose byte is not a `tchar`, or `end` (RFC 9110 §5.6.2).
     @inline(__always)
     func endOfToken(from start: Int, to end: Int) -> Int {
         guard start >= 0, end <= count else { return start }

@@ -3,7 +3,7 @@
 
 internal import Basics
 
-/// Fields that a gateway acts on; every other name is `other`.
+/// Fields that a proxy acts on; every other name is `other`.
 public enum FieldName: UInt8, CaseIterable, Sendable {
     case accept, acceptEncoding, acceptLanguage, age, allow, authenticationInfo, authorization, cacheControl, connection
     case contentEncoding, contentLength, contentLocation, contentRange, contentType, cookie, date, etag, expect
@@ -193,7 +193,7 @@ extension FieldName {
         return .other
     }
 
-    /// Returns true if CGI programs take two names for one field.
+    /// Returns true if CGI programs cannot distinguish the two names.
     ///
     /// Case is ignored, and underscores count as hyphens.
     public static func areEqualToCGI(_ one: Span<UInt8>, _ two: Span<UInt8>) -> Bool {
@@ -212,7 +212,7 @@ extension FieldLine {
 
     /// Returns true if the line must not be forwarded from a trailer section.
     ///
-    /// Decided by its own name and by the field that a CGI program would take it for.
+    /// Decided by its own name and by the field that a CGI program would read from it.
     func isForbiddenInTrailers(in bytes: Span<UInt8>) -> Bool {
         kind.isForbiddenInTrailers || imitated(in: bytes).isForbiddenInTrailers
     }

@@ -12,7 +12,7 @@ public enum AuthRequestFault: Error, Equatable, Sendable {
 }
 
 // Another proxy asks whether a request of its caller may pass, as nginx's auth_request or Envoy's ext_authz does. There
-// are two ways to name that request, and the path tells which one is used; anything ambiguous is refused.
+// are two ways to describe that request, and the path determines which one is used; anything ambiguous is refused.
 extension RequestHead {
     /// Returns the head of the request that this auth request, in `bytes`, asks about.
     ///
@@ -23,7 +23,7 @@ extension RequestHead {
     /// - `/authority/PATH`: `/PATH` with the query is the target; method and host are those of the auth request.
     ///
     /// A caller of the other proxy cannot turn one form into the other: every target starts with a slash, which then
-    /// follows the prefix, and a proxy that sets the three fields sets the address too.
+    /// follows the prefix, and a proxy that sets the three fields also sets the address.
     public func original(in bytes: Span<UInt8>) throws(AuthRequestFault) -> RequestHead {
         let path = target.path
         guard target.form == .origin, path.count >= Self.authorityLength,

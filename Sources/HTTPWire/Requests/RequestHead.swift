@@ -181,7 +181,7 @@ extension RequestHead {
     @inline(__always)
     mutating func finish(in bytes: Span<UInt8>) throws(WireErrorCode) {
         if hasTransferEncoding {
-            // RFC 9112 §6.1: HTTP/1.0 has no transfer codings, so somebody on the way misread the message.
+            // RFC 9112 §6.1: HTTP/1.0 has no transfer codings, so an intermediary has misread the message.
             guard version == .http11 else { throw .transferEncodingOldVersion }
             // RFC 9112 §6.3: ought to be handled as an error, since it is how requests are smuggled.
             guard !hasLength else { throw .lengthAndEncoding }

@@ -78,8 +78,8 @@ public struct RequestHeadParser: Sendable {
                 return nil
             }
             try checkLimits(reached: lineFeed + 1, lineEnd: lineFeed)
-            // RFC 9112 §2.2 permits a lone LF as the end of a line, but peers that disagree about it can be played off
-            // against each other. Also covers the first byte of a line.
+            // RFC 9112 §2.2 permits a lone LF as the end of a line, but an attacker can exploit peers that disagree
+            // about it. Also covers the first byte of a line.
             guard lineFeed > lineStart, bytes[lineFeed - 1] == .carriageReturn else { throw .bareLineFeed }
             let start = lineStart
             scanned = lineFeed + 1

@@ -5,10 +5,10 @@ internal import Basics
 
 /// Target of a request line (RFC 9112 §3.2), as ranges.
 ///
-/// A path may contain only what RFC 3986 allows: a client must percent-encode everything else, and what one server
-/// takes literally another decodes. So `[`, `]`, `{`, `}`, `|`, `^`, `\`, quotes and bytes above 0x7F are refused in a
-/// path, and every percent sign needs two hexadecimal digits. A query, which routes nothing, may contain the characters
-/// that browsers leave unencoded: `?ids[]=1` is common on the web.
+/// A path may contain only what RFC 3986 allows: a client must percent-encode everything else, because one server
+/// decodes what another takes literally. So `[`, `]`, `{`, `}`, `|`, `^`, `\`, quotes and bytes above 0x7F are refused
+/// in a path, and every percent sign needs two hexadecimal digits. A query, which does not affect routing, may contain
+/// the characters that browsers leave unencoded: `?ids[]=1` is common on the web.
 public struct RequestTarget: Equatable, Sendable {
     /// Four forms of a target.
     public enum Form: Sendable {

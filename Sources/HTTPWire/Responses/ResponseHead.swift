@@ -9,7 +9,7 @@ public struct ResponseHead: Sendable {
     public internal(set) var status = 0
     /// Major version: 1, or 2 and 3 as libcurl writes them.
     public internal(set) var majorVersion = 1
-    /// Minor version; 0 if none was written.
+    /// Minor version; 0 if the message has none.
     public internal(set) var minorVersion = 1
     /// Reason phrase; may be empty.
     public internal(set) var reason = ByteRange.empty

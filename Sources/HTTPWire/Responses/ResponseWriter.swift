@@ -103,8 +103,8 @@ public enum ResponseWriter {
 
     /// Writes the `Connection` field that a caller of that version needs (RFC 9112 §9.3).
     ///
-    /// `close` if the connection ends; `keep-alive` if an HTTP/1.0 caller asked for persistence and gets it; none for
-    /// HTTP/1.1, which is persistent by default.
+    /// `close` if the connection ends; `keep-alive` if an HTTP/1.0 caller asked for persistence and gets it; no field
+    /// for HTTP/1.1, which is persistent by default.
     @inlinable
     public static func connection(keepsAlive: Bool, to version: HTTPVersion, in queue: inout ByteQueue) {
         if !keepsAlive {
@@ -156,7 +156,7 @@ extension ResponseWriter {
         queue.append("\r\n")
     }
 
-    /// Writes a complete chunk; nothing if there is no data.
+    /// Writes a complete chunk; nothing for empty data.
     public static func chunk(_ data: Span<UInt8>, to queue: inout ByteQueue) {
         guard !data.isEmpty else { return }
         queue.reserve(data.count + chunkOverhead)
