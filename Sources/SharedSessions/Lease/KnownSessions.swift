@@ -34,7 +34,7 @@ struct KnownSessions: Sendable {
         generation > latestGeneration && session != refusedSession
     }
 
-    /// Takes a session; returns true if it is as late as any that was announced.
+    /// Adopts a session; returns true if it is as late as any that was announced.
     mutating func takeSession(_ session: [UInt8], _ generation: UInt64, now: Int64) -> Bool {
         self.generation = generation
         self.session = session

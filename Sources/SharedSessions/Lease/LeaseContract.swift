@@ -12,7 +12,7 @@ extension LeaseMachine {
         /// `after` is this node's generation, which is unusable by now, or 0. A renewal is of a session that is still usable; it is left to
         /// another node that renews already. `token` is new.
         case sessionRequested(after: UInt64, isRenewal: Bool, token: LeaseToken)
-        /// No login needs the session any more. A login that runs goes on.
+        /// No login needs the session any more. A running login continues.
         case requestCancelled
         /// The reply to the last `send`. `latches` is the count up to which this node knows the shared latches.
         case replyReceived(StoreReply?, latches: UInt64)
@@ -32,7 +32,7 @@ extension LeaseMachine {
         case loginFailed([UInt8], pause: Duration, longestPause: Duration, latches: [SharedLatch])
         /// The login was cancelled; nothing is shared, and the next one may begin at once.
         case loginCancelled
-        /// Shared failures no longer hold here, as a latch was opened or a credential changed.
+        /// Shared failures do not apply here any more, because a latch was opened or a credential changed.
         case failuresForgotten
     }
 
@@ -89,7 +89,7 @@ struct LeaseInputs: Sendable {
 package struct LeaseTimes: Sendable, Equatable {
     /// Lifetime of a lease, and the longest wait for a node that died. It is extended at each third while a login runs.
     package var lease = Duration.seconds(6)
-    /// Duration of a login after which its lease is no longer extended.
+    /// Duration of a login after which its lease is not extended any more.
     package var longestLogin = Duration.seconds(600)
     /// Period over which nodes spread requests that are not urgent.
     package var spread = Duration.seconds(1)

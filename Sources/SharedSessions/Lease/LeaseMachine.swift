@@ -56,14 +56,14 @@ package struct LeaseMachine: Sendable {
 
     private var now: Int64 { inputs.now }
 
-    /// Time of the driver's timer, in milliseconds; `nil`: none.
+    /// Time of the driver's timer, in milliseconds; `nil`: no timer.
     package var nextDeadline: Int64? {
         guard pendingRequest == nil else { return nil }
         let storeDeadlines = isStoreReachable ? [state.extendAt, reports.nextDueAt, isPolling ? poll?.at : nil] : []
         return (storeDeadlines + [state.retryAt]).compactMap(\.self).min()
     }
 
-    /// Handles `event` and returns what the driver has to do.
+    /// Handles `event` and returns the actions for the driver.
     package mutating func handle(_ event: Event, now: Int64, random: Double) -> [Action] {
         inputs = LeaseInputs(now: now, random: min(max(random, 0), 1))
         switch event {
@@ -190,7 +190,7 @@ extension LeaseMachine {
         var request = request
         switch reply {
         case .wait where pending.isOvertaken, .failed where pending.isOvertaken:
-            // The lease or failure may be over, and no other event will say so.
+            // The lease or failure may be over, and no other event will announce this.
             acquireLease(request, isFinal: isFinal)
         case .granted(let generation, let latches) where generation > request.after:
             let lease = Lease(generation: generation, requestedAt: pending.sentAt, lifetime: times.lease)
@@ -240,7 +240,7 @@ extension LeaseMachine {
         actions.append(.beginLogin(generation: lease?.generation))
     }
 
-    /// Handles a reply that did not come, or made no sense.
+    /// Handles a missing or senseless reply.
     private mutating func replyMissed(_ request: SessionRequest) {
         if case .acquiring(_, isFinal: true) = state { return beginLogin(request, nil) }
         var request = request
@@ -260,7 +260,7 @@ extension LeaseMachine {
         switch reply {
         case .done: lease.extend(requestedAt: sentAt, lifetime: times.lease)
         case nil: lease.extendAt = now &+ max(times.lease.milliseconds / 12, 1)
-        // Lost. The login goes on; its fence decides if the session is taken.
+        // Lost. The login continues; its fence decides if the session is taken.
         case .failed, .granted, .nothing, .session, .stale, .wait: lease.extendAt = nil
         }
         if now &- since >= times.longestLogin.milliseconds { lease.extendAt = nil }
@@ -314,7 +314,7 @@ extension LeaseMachine {
         guard let index = reports.offerIndex else { return }
         switch reply {
         case nil: return reports.postpone(at: index, inputs, times)
-        // After a lost reply the store has our own session.
+        // After a lost reply the store has this node's session.
         case .done(let generation), .session(let generation, offered):
             takeSession(offered, max(known.generation, generation))
         case .session(let generation, let other): adoptIfNews(other, generation)

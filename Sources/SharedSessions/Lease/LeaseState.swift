@@ -17,7 +17,7 @@ extension LeaseMachine {
         case delaying(SessionRequest, until: Int64)
         /// The lease is granted, and the driver reads the latches. Legal next: idle, waiting, delaying, loggingIn.
         case readingLatches(SessionRequest, Lease)
-        /// The login runs, alone if there is no lease. Legal next: idle, when the login ends.
+        /// The login runs; without a lease, this node logs in alone. Legal next: idle, when the login ends.
         case loggingIn(SessionRequest, Lease?, since: Int64)
     }
 
@@ -35,7 +35,7 @@ extension LeaseMachine {
         let generation: UInt64
         /// End of the lease, counted from the moment of the request.
         private(set) var endsAt: Int64 = 0
-        /// Time of the next extension; `nil`: none.
+        /// Time of the next extension; `nil`: the lease is not extended.
         var extendAt: Int64?
 
         init(generation: UInt64, requestedAt: Int64, lifetime: Duration) {

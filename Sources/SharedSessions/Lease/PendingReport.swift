@@ -10,7 +10,7 @@ struct PendingReport: Sendable {
         case failure([UInt8], pause: Duration, longestPause: Duration, latches: [SharedLatch])
         /// A session that was established without a lease.
         case offer(after: UInt64, [UInt8], endsAt: Int64)
-        /// The lease is given back; nothing has failed.
+        /// The lease is released; nothing has failed.
         case release
         /// A session that was established under the lease.
         case session([UInt8], endsAt: Int64)

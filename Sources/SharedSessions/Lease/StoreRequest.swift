@@ -54,7 +54,7 @@ package enum StoreReply: Sendable, Equatable {
     case nothing
 }
 
-/// An event of the session store. Any may be lost or late: it only says that a query is worthwhile.
+/// An event of the session store. It may be lost or late: it only shows that a query is worthwhile.
 package enum StoreEvent: Sendable, Equatable {
     /// The store answers again; events of the meantime are lost.
     case connected
@@ -71,6 +71,6 @@ package struct LeaseToken: Sendable, Hashable {
     /// The digits.
     package let text: String
 
-    /// A token of those digits.
+    /// Makes a token from its digits.
     package init(_ text: String) { self.text = text }
 }

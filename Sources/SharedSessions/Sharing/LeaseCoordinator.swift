@@ -316,7 +316,7 @@ final class LeaseCoordinator {
     }
 }
 
-/// Gives any thread access to the coordinator, which lives on one worker's loop.
+/// Gives any thread access to the coordinator, which is used on one worker's loop.
 ///
 /// Work that comes while the coordinator is being opened waits for it: a login that did not wait would be one besides the other nodes'.
 final class LeaseCoordinatorHandle: Sendable {
@@ -338,7 +338,7 @@ final class LeaseCoordinatorHandle: Sendable {
 
     private let state = Mutex(State.closed)
 
-    /// Lets work wait from now on, as a worker is about to open the coordinator.
+    /// Makes work wait from now on, because a worker is about to open the coordinator.
     func beginOpening() { state.withLock { $0 = .opening([]) } }
 
     /// Opens `coordinator` on the calling thread's loop; returns false if it was closed meanwhile.

@@ -117,7 +117,7 @@ package final class LeasedSessionSharing: SessionSharing {
 
     /// Ends the sharing; to be called before the workers end.
     package func end() {
-        // The watcher holds the coordinator, which holds what holds the gate.
+        // The watcher retains the coordinator, which indirectly retains the gate.
         context.gate.watchUnreported(nil)
         coordinator.close { $0.stop() }
     }
@@ -266,7 +266,7 @@ package final class LeasedSessionSharing: SessionSharing {
 
 /// Selects the sessions that a node shares, and names them.
 package struct SharingPlan: Sendable {
-    /// The name of a session at the session store, with the configuration behind it.
+    /// Name of a session at the session store, and the digest of its configuration.
     package struct SharedName: Sendable, Equatable {
         /// Equal on all nodes that configure the session's login alike.
         package var text: String

@@ -10,25 +10,26 @@ struct SessionSealer: Sendable {
     struct OpenedSession {
         var session: Session
         var establishedAt: Int64
-        /// Credential values that it was established with, as this node names them.
+        /// Credential values that the session was established with, as this node names them.
         var versions: [String: [UInt8]]
     }
 
     let digests: SharedDigests
     let credentials: any CredentialProvider
-    /// Makes the keyed digest by which this node names a value.
+    /// Returns the keyed digest under which this node knows a value.
     let version: @Sendable (Credential) -> [UInt8]
 
     /// Returns `session` sealed for the other nodes; `nil` if they could not use it.
     ///
-    /// Unusable are sessions whose fields are made for each request or connection here, sessions that no server has accepted, and those
-    /// whose credential has another value by now. `versions` are the values that it was established with, from `CredentialVersions`.
+    /// A session is unusable for others if its fields are made for each request or connection here, if no server has
+    /// accepted it, or if its credential has another value by now. `versions` are the values that it was established
+    /// with, from `CredentialVersions`.
     func sealed(
         _ session: Session, of key: SessionKey, as name: SharingPlan.SharedName, establishedAt: Int64,
         versions: [String: [UInt8]]
     ) async -> [UInt8]? {
         guard session.isVerified, !session.isEmpty else { return nil }
-        // A signer with state of its own, such as Digest's, fits one process only.
+        // A signer with its own state, such as Digest's, is usable in one process only.
         if let signer = session.signer {
             guard signer.image.flatMap({ SignerCodec.injectedFields.signer(of: $0, for: nil) }) != nil else {
                 return nil
@@ -50,7 +51,8 @@ struct SessionSealer: Sendable {
 
     /// Opens the session of another node; `nil` if it is unusable here.
     ///
-    /// Unusable are sessions under another key or configuration, and those whose credential has another value here.
+    /// A session is unusable here if it is under another key or configuration, or if its credential has another value
+    /// here.
     func opened(
         _ bytes: [UInt8], of key: SessionKey, as name: SharingPlan.SharedName
     ) async -> OpenedSession? {
@@ -79,7 +81,7 @@ struct SessionSealer: Sendable {
         digests.sealing.sealed(failure.shared, as: name.text)
     }
 
-    /// Opens the failure of another node's login. An unreadable one becomes a failure that says so.
+    /// Opens the failure of another node's login. An unreadable one becomes a failure that reports this.
     func openedFailure(_ bytes: [UInt8], of key: SessionKey, as name: SharingPlan.SharedName) -> LoginFailure {
         digests.sealing.opened(bytes, as: name.text).flatMap(LoginFailure.init(shared:))
             ?? LoginFailure(
@@ -89,7 +91,7 @@ struct SessionSealer: Sendable {
 }
 
 extension LoginFailure {
-    /// The failure without what only this node's log needs.
+    /// The failure without the details for this node's log.
     fileprivate var shared: Secret {
         var members: [String: JSONValue] = [
             "code": .string(code.rawValue), "challenge": .string(challenge), "detail": .string(detail),
@@ -110,7 +112,7 @@ extension LoginFailure {
     }
 }
 
-/// The port to the keys that all nodes have in common. They seal sessions, and make digests of credentials.
+/// Port to the keys that all nodes have in common. They seal sessions, and make digests of credentials.
 package protocol SessionSealing: Sendable {
     /// Returns `value` sealed under the current key, for `name` only; `nil` if sealing failed.
     func sealed(_ value: Secret, as name: String) -> [UInt8]?
@@ -120,7 +122,7 @@ package protocol SessionSealing: Sendable {
     func digests(of value: Secret) -> [String]
 }
 
-/// Digests by which nodes compare values of credentials without revealing them.
+/// Digests with which nodes compare values of credentials without revealing them.
 package struct SharedDigests: Sendable {
     let sealing: any SessionSealing
     private let canonical: @Sendable (Credential) -> Secret

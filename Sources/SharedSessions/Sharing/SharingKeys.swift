@@ -11,15 +11,16 @@ internal import Synchronization
 
 /// The keys that all nodes have in common, from a credential.
 ///
-/// The field `key` seals and opens. While keys are changed, the field `previous-key` opens what other nodes have sealed.
+/// The field `key` seals and opens. During a change of keys, the field `previous-key` opens what other nodes have
+/// sealed.
 ///
 /// Each key is at least 32 unguessable bytes, taken without white space at both ends; `openssl rand -base64 32` makes one. The sealed
 /// form is `CSSHARE1`, the number of the key (4 bytes), a nonce (12), the ciphertext, and a tag (16), by AES-256-GCM. The
 /// associated data are `countersign shared session 1`, a zero byte and the name, so that a session cannot be put under another name.
 /// Everything is derived by HKDF-SHA256 (RFC 5869), with an `info` for each purpose.
 ///
-/// To change the key: give all nodes the new one as `previous-key` first, then as `key` with the old one as `previous-key`, then
-/// remove the old one. In any other order nodes establish sessions of their own meanwhile, and nothing worse happens.
+/// To change the key: give all nodes the new one as `previous-key` first, then as `key` with the old one as
+/// `previous-key`, then remove the old one. With any other order, nodes only establish separate sessions meanwhile.
 package struct SharingKeys: SessionSealing {
     /// Fewest bytes of a key.
     package static let minimumLength = 32
@@ -81,7 +82,7 @@ package struct SharingKeys: SessionSealing {
         Array("countersign shared session 1".utf8) + [0] + name.utf8
     }
 
-    /// One key, and what is derived from it.
+    /// One key, and the values derived from it.
     private struct Key: Sendable {
         /// Derived number that identifies the key and reveals nothing of it.
         let number: [UInt8]

@@ -60,7 +60,7 @@ struct RedisCall {
     /// Returns the call that reads latches and used codes.
     static func readAttempts(_ plan: RedisStorePlan) -> RedisCall { RedisCall(plan, name: "", "read", []) }
 
-    /// Returns the call that closes latches; `nil` if none is closed any more.
+    /// Returns the call that closes latches; `nil` if all of them have opened by now.
     static func closeLatches(_ latches: [SharedLatch], _ plan: RedisStorePlan, now: Int64) -> RedisCall? {
         let arguments = latches.flatMap { Self.arguments($0, now: now) }
         return arguments.isEmpty ? nil : RedisCall(plan, name: "", "close", arguments)
@@ -76,7 +76,7 @@ struct RedisCall {
         RedisCall(plan, name: "", "use", codes.ends.flatMap { [.init($0.key), .init($0.value)] })
     }
 
-    /// Returns digest, challenge, reason, age, and remaining time (empty: until somebody opens the latch).
+    /// Returns digest, challenge, reason, age, and remaining time (empty: until the latch is opened by an operator).
     private static func arguments(_ latch: SharedLatch, now: Int64) -> [Command.Argument] {
         let left = latch.latch.opensAt.map { $0.saturatingSubtract(now) }
         if let left, left <= 0 { return [] }
@@ -126,7 +126,7 @@ enum RedisAnswer {
 
     /// Returns latches and used codes; `now` is this node's time, in milliseconds since 1970.
     ///
-    /// An entry that cannot be read invalidates all: it must not be taken for an open latch.
+    /// An entry that cannot be read invalidates all: it must not count as an open latch.
     static func attempts(_ reply: Reply, now: Int64) -> SharedAttempts? {
         guard let parts = reply.elements, parts.count == 3, let count = number(parts[0]),
             let latches = parts[1].elements.flatMap({ Self.latches($0, now: now) }),
@@ -171,7 +171,7 @@ enum RedisAnswer {
         return number(parts[1]).flatMap(Int.init(exactly:))
     }
 
-    /// Returns the event of a published message; `nil` for a message that is not ours.
+    /// Returns the event of a published message; `nil` for a message of another program.
     static func event(_ reply: Reply, _ plan: RedisStorePlan) -> StoreEvent? {
         guard let parts = reply.elements, parts.count == 3, parts[0].text == "message", let channel = parts[1].text,
             let number = parts[2].text.flatMap({ UInt64($0) })

@@ -11,7 +11,7 @@ internal import Secrets
 
 /// One connection to the session store: sends commands, and receives replies in the same order. It is used once.
 final class RedisConnection: TransferDelegate, ReadinessHandler {
-    /// Most commands that wait for replies, and most bytes that wait for the socket.
+    /// Limits of the commands that wait for replies, and of the bytes that wait for the socket.
     static let maxPending = 1024
     static let maxBytes = 8 << 20
 
@@ -28,7 +28,7 @@ final class RedisConnection: TransferDelegate, ReadinessHandler {
 
     /// Called once if the connection is lost or a reply makes no sense. Not called after `close`.
     var onEnd: ((RedisStoreError) -> Void)?
-    /// Called for unrequested replies; returns false for one that cannot be. Without it there are none.
+    /// Called for unrequested replies; returns false for an impossible one. Not set if such replies are not expected.
     var onMessage: ((Reply) -> Bool)?
 
     private let loop: EventLoop
@@ -127,7 +127,7 @@ final class RedisConnection: TransferDelegate, ReadinessHandler {
 
     // MARK: Events
 
-    /// Takes the connection over from libcurl, or ends if there is none.
+    /// Takes over the connection from libcurl, or ends if there is none.
     func transferEnded(_ handle: EasyHandle, error: CurlError?) {
         guard !isOver else { return }
         if let error {
@@ -142,7 +142,7 @@ final class RedisConnection: TransferDelegate, ReadinessHandler {
 
     func ready(_ fd: Int32, _ events: Readiness) { transfer() }
 
-    /// Sends and receives what the socket takes and has. The connection may be closed when this returns.
+    /// Sends and receives as much as the socket allows. The connection may be closed when this returns.
     private func transfer() {
         guard isOpen, !isOver else { return }
         guard transmit(), receive() else { return end(loss) }
@@ -152,7 +152,7 @@ final class RedisConnection: TransferDelegate, ReadinessHandler {
 
     /// Reason for the loss of the connection.
     private var loss: RedisStoreError {
-        // In TLS 1.3 a server that misses our certificate refuses it after our handshake (RFC 8446 §4.4.2.4).
+        // In TLS 1.3 a server refuses a missing client certificate after the client's handshake (RFC 8446 §4.4.2.4).
         connection.isSecure && !hasReceived
             ? RedisStoreError(
                 "it closed the connection without an answer: it may want a certificate of ours (`sessions.tls`)")

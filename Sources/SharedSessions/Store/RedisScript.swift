@@ -5,24 +5,26 @@ internal import Redis
 
 /// The one Lua script that carries out every request atomically. It is sent in full at most once.
 ///
-/// A session has two keys. The first is a hash with `fence`, the count of leases; `token`, `leased` (its generation) and `until`,
-/// the lease, which stays until another one is granted, since an expired one only *may* be replaced; `ended` and `last`, token
-/// and generation of the lease that ended last, so that a lost reply can be repeated; `failure`, `paused` (until when) and
-/// `failures` (consecutive ones). It is kept for 400 days after its last change, longer than any session. The second is the
-/// session, which expires with its lifetime. Sessions of one account have a third in common, the *turn*: the token of the one
-/// lease among them, which expires with it, so that a credential is not sent for two scopes at once. A missing count, at first or
-/// after a loss of data, begins with the store's clock, so that no generation is given out twice.
+/// A session has two keys. The first is a hash with `fence`, the count of leases; `token`, `leased` (its generation)
+/// and `until`, the lease, which stays until another one is granted, since an expired one only *may* be replaced;
+/// `ended` and `last`, token and generation of the lease that ended last, so that a lost reply can be repeated;
+/// `failure`, `paused` (until when) and `failures` (consecutive ones). It is kept for 400 days after its last change,
+/// longer than any session. The second is the session, which expires with its lifetime. Sessions of one account have a
+/// third in common, the *turn*: the token of the one lease among them, which expires with it, so that a credential is
+/// not sent for two scopes at once. A missing count, at first or after a loss of data, begins with the store's clock,
+/// so that a generation is never used twice.
 ///
-/// The latches are a hash by digest, an order by when they closed, and the count of changes, which is kept for ever and begins with the
-/// clock as well. The used one-time codes are a sorted set: seeds by the end of their last used step, in ms since 1970.
+/// The latches are a hash by digest, an order by closing time, and the count of changes, which is kept forever and
+/// begins with the clock as well. The used one-time codes are a sorted set: seeds by the end of their last used step,
+/// in ms since 1970.
 ///
 /// Numbers are written with `%.0f`, as Lua's own way rounds them. Times are milliseconds by the session store's clock; requests name
 /// durations from now.
 enum RedisScript {
-    /// Most latches, and most seeds of used codes; beyond it, the earliest is removed.
+    /// Limit of stored latches, and of used one-time codes. Beyond it the oldest is dropped.
     static let mostLatches = 1024
 
-    /// Longest time after which a node asks again while another session of the account is leased, in ms: no event tells of its end.
+    /// Poll interval in ms while another session of the account holds the lease; Redis sends no event at its end.
     static let turnWait = 500
 
     /// Number of keys: two of the session, three of the latches, one of the codes, one of the account.

@@ -257,7 +257,7 @@ package final class RedisStore: SessionStore {
         }
     }
 
-    /// Returns true if `reply` is that word, in either form. Else it ends the connection.
+    /// Returns true if `reply` is that word, in either form. Otherwise ends the connection.
     @discardableResult
     private func expect(_ word: String, _ reply: Reply?, on connection: RedisConnection?) -> Bool {
         guard let reply else { return false }
@@ -302,7 +302,7 @@ package final class RedisStore: SessionStore {
         }
     }
 
-    /// Returns true for a published message; those of other programs on our channels are ignored.
+    /// Returns true for a published message; messages of other programs on the same channels are ignored.
     private func received(message reply: Reply) -> Bool {
         guard reply.elements?.first?.text == "message" else { return false }
         if state == .connected, let event = RedisAnswer.event(reply, plan) { onEvent?(event) }

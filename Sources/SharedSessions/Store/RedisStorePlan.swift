@@ -60,7 +60,7 @@ package struct RedisStorePlan: Sendable, Equatable {
 
 /// The reason why the session store is unreachable, in words that name no secret.
 ///
-/// An error text of the store may repeat what it was sent, a password among it, if it does not know a command: only its code is used.
+/// An error text of the store may repeat the unknown command, which may include a password: only its code is used.
 struct RedisStoreError: Error, Equatable {
     /// The reason and the remedy, without a full stop.
     let words: String

@@ -8,9 +8,10 @@ package enum StoreName {
     /// Returns the name of the session of an account with one scope. Neither part has a full stop.
     package static func of(account: String, scope: String) -> String { "\(account).\(scope)" }
 
-    /// Returns the account of `name`: what is before the first full stop.
+    /// Returns the account of `name`: the part before the first full stop.
     ///
-    /// Sessions with the same account are won by one credential at one server, so one of them is leased at a time.
+    /// Sessions with the same account are established with one credential at one server, so one of them is leased at a
+    /// time.
     package static func account(of name: String) -> String { String(name.prefix { $0 != "." }) }
 }
 
