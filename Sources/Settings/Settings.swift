@@ -26,7 +26,7 @@ package struct Settings: Sendable, Equatable {
     package var log: LogSettings
     /// Settings of the access log.
     package var accessLog = AccessLogSettings()
-    /// Settings of shared sessions; nil: none are shared.
+    /// Settings of shared sessions; nil: sessions are not shared.
     package var sessions: SharedSessionSettings?
 
     /// Returns the upstream of that name. Every upstream that the settings refer to exists.

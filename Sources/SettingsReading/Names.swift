@@ -3,7 +3,7 @@
 
 internal import Basics
 
-/// Returns the fault of a name; nil if it has none.
+/// Returns the fault of a name; nil for a valid one.
 package func nameFault(_ name: String) -> String? {
     let isLegal = name.utf8.allSatisfy { byte in
         byte.isAlphanumeric || [0x2D, 0x2E, 0x5F].contains(byte)
@@ -17,8 +17,8 @@ package func nameFault(_ name: String) -> String? {
 
 /// Returns the candidate that a mistyped `word` most probably means.
 ///
-/// It is the one that the word begins or abbreviates, the one that shares its last part, or one of which at most a third of its letters
-/// differ, but at least one.
+/// Tries, in order: a candidate that `word` is a prefix or abbreviation of; one with the same last component; one
+/// within an edit distance of max(1, length / 3).
 func suggestion(for word: String, among candidates: some Sequence<String>) -> String? {
     // Almost any word is similar to a word of two letters.
     guard (3...64).contains(word.utf8.count), word.contains(where: \.isLetter) else { return nil }
@@ -36,7 +36,8 @@ func suggestion(for word: String, among candidates: some Sequence<String>) -> St
     return best?.candidate
 }
 
-/// Returns the only candidate that begins like `word`, but for its last letter; else the only one that ends with its last part.
+/// Returns the only candidate that begins with `word` except its last letter; else the only one that ends with its last
+/// part.
 private func abbreviation(_ word: String, among candidates: some Sequence<String>) -> String? {
     let begin = candidates.filter { $0 != word && $0.hasPrefix(word) }
     if begin.count == 1 { return begin[0] }

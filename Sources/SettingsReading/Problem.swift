@@ -7,7 +7,7 @@ package struct Problem: Error, Sendable, Hashable {
     package enum Severity: Sendable, Hashable {
         /// The file cannot be used.
         case error
-        /// The file can be used, but probably not as it was meant.
+        /// The file can be used, but probably not as intended.
         case warning
     }
 
@@ -21,7 +21,7 @@ package struct Problem: Error, Sendable, Hashable {
     package var message: String
     /// Severity.
     package var severity: Severity
-    /// True if the cause may pass by itself, as a lack of descriptors does: nothing is known of the file then.
+    /// True if the cause may pass by itself, like a lack of descriptors: nothing is known about the file then.
     package var mayPass = false
 
     /// Creates a problem.

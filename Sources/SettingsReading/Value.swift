@@ -68,7 +68,7 @@ package struct Value {
 
     /// Returns the text of a single value, with `${NAME}` replaced.
     ///
-    /// If `isTemplate`, the effective configuration has the text as it is written, because variables in templates may hold
+    /// If `isTemplate`, the effective configuration has the text as written, because variables in templates may contain
     /// anything.
     package func text(isTemplate: Bool = false) -> String? {
         guard case .scalar(let text, _) = node.content, !node.isNull else {
@@ -95,7 +95,7 @@ package struct Value {
         textIfValid == keyword
     }
 
-    /// Text of a single value with `${NAME}` replaced. Reports nothing if there is none.
+    /// Text of a single value with `${NAME}` replaced. Reports nothing if this is not a single value.
     package var textIfValid: String? {
         guard case .scalar(let text, _) = node.content else { return nil }
         return try? expanded(text, environment: reading.environment)

@@ -107,7 +107,7 @@ package struct DuplicateKey: Sendable, Equatable {
     }
 }
 
-/// Text that is not valid YAML, or not the subset that we read.
+/// Text that is not valid YAML, or not within the supported subset.
 package struct YAMLError: Error, Sendable, Equatable {
     /// Fault, in libyaml's words if libyaml found it.
     package var message: String

@@ -51,7 +51,7 @@ extension YAMLNode {
         }
     }
 
-    /// Text of a value that needs no lines of its own.
+    /// Text of a value that does not need separate lines.
     ///
     /// Quotes stay as they were written: in `answer` they make a string of a number.
     private var inlineText: String? {

@@ -49,7 +49,7 @@ extension UpstreamSettings {
 extension SettingsChecks {
     /// Reports challenges that auth-request listeners cannot answer.
     ///
-    /// The other proxy sends the requests itself, so connections and challenges of requests are its own.
+    /// The other proxy sends the requests itself, so connections and challenges of requests belong to it.
     func checkAuthRequests() {
         let ordinary = Set(listeners.filter { !$0.value.answersAuthRequests }.flatMap(\.value.upstreamNames))
         for listener in listeners where listener.value.answersAuthRequests {

@@ -31,7 +31,7 @@ package enum MatchReport: Sendable, Equatable {
         }
     }
 
-    /// The result as JSON: `pattern`, null if none matches.
+    /// The result as JSON: `pattern`, null without a match.
     package var json: JSONValue {
         if case .winner(let pattern) = self { ["pattern": .string(pattern)] } else { ["pattern": .null] }
     }

@@ -8,13 +8,13 @@ internal import SettingsReading
 
 /// Settings of the callers of a listener: their number, and the tokens that name them.
 package struct CallerSettings: Sendable, Equatable {
-    /// Most connected callers; nil: only `limits.callers` applies.
+    /// Limit of connected callers; nil: only `limits.callers` applies.
     package var limit: Int?
-    /// Tokens, of which every request needs one; nil: callers need none.
+    /// Tokens, one of which every request needs; nil: callers need no token.
     package var tokens: CallerTokenSettings?
 }
 
-/// Tokens by which a listener knows its callers.
+/// Tokens with which a listener identifies its callers.
 package struct CallerTokenSettings: Sendable, Equatable {
     /// Field with the token.
     package var field: HTTPField.Name

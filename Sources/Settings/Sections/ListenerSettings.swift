@@ -9,7 +9,7 @@ internal import SettingsReading
 package struct ListenerSettings: Sendable, Equatable {
     /// Address to accept connections at.
     package var address: ListenAddress
-    /// Upstream of requests that no route takes; nil: they are answered `no-route`.
+    /// Upstream of requests that match no route; nil: they are answered `no-route`.
     package var upstream: String?
     /// Accepted host names besides loopback names and the address itself, in lower case, without ports.
     package var hosts: [String]

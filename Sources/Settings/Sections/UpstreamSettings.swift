@@ -21,7 +21,7 @@ package struct UpstreamSettings: Sendable, Equatable {
     package var forwarding = ForwardingPolicy()
     /// MobileFirst 8.0 server of the upstream, if one protects its resources.
     package var mobileFirst: MobileFirstConfiguration?
-    /// Health check; nil: none.
+    /// Health check; nil: no check.
     package var check: UpstreamCheckPlan?
 
     /// The upstream's settings that logins need.

@@ -87,7 +87,7 @@ final class YAMLEvents {
         let problem = unsafe parser.pointee.problem.map { unsafe String(cString: $0) } ?? "libyaml is out of memory"
         var context = unsafe parser.pointee.context.map { unsafe String(cString: $0) } ?? ""
         if ["flow mapping", "flow sequence"].contains(where: context.hasSuffix) {
-            // A bracket that is not closed is noticed later than where it is.
+            // An unclosed bracket is noticed only after its position.
             context += unsafe " that begins at \(Mark(parser.pointee.context_mark).text)"
         }
         if !context.isEmpty { context += ": " }

@@ -48,7 +48,7 @@ package enum KeyAbsence: Sendable {
     case required
     /// The effect of this value. The documentation writes `words` for it, if given.
     case standard(YAMLNode, words: String?)
-    /// An effect that no value has, in words: `none`, `the preset's`.
+    /// An effect without a value, in words: `none`, `the preset's`.
     case described(String)
 
     /// Default, as the documentation writes it.
