@@ -3,12 +3,12 @@
 
 /// A command in the form in which it is sent.
 ///
-/// A list of strings of any bytes, each after its length, so that none can be taken for anything else.
+/// It is a list of strings of any bytes, each preceded by its length, so that the strings are unambiguous.
 package struct Command: Sendable, Equatable {
     /// The bytes to send.
     package private(set) var bytes: [UInt8]
 
-    /// A command of these arguments, the first of which is its name.
+    /// Makes a command of these arguments, the first of which is its name.
     package init(_ arguments: [Argument]) {
         bytes = []
         bytes.reserveCapacity(16 + arguments.reduce(0) { $0 + $1.bytes.count + 16 })

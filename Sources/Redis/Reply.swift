@@ -11,7 +11,7 @@ package enum Reply: Sendable, Equatable {
     case error(String)
     /// A number.
     case integer(Int64)
-    /// No such string or list.
+    /// The string or list does not exist.
     case null
     /// Several replies.
     indirect case array([Reply])
@@ -23,7 +23,7 @@ extension Reply {
         if case .string(let bytes) = self { bytes } else { nil }
     }
 
-    /// The text of a string or a word, if it is UTF-8.
+    /// The text of a string or a status, if it is UTF-8.
     package var text: String? {
         switch self {
         case .string(let bytes): String(validating: bytes, as: UTF8.self)

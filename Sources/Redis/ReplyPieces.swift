@@ -3,7 +3,7 @@
 
 internal import CHiredis
 
-/// The pieces of a reply that hiredis has read so far. A list comes before its elements.
+/// Pieces of a reply that hiredis has read so far. A list comes before its elements.
 final class ReplyPieces {
     private enum Piece {
         case list(Int)
@@ -53,7 +53,7 @@ final class ReplyPieces {
         return false
     }
 
-    /// Counts a piece of so many bytes; returns false if it exceeds the limits.
+    /// Counts a piece of that many bytes; returns false if it exceeds the limits.
     private func admit(_ count: Int) -> Bool {
         guard count <= limits.bytes - bytes else { return refuse(.tooLong) }
         bytes += count
@@ -75,8 +75,8 @@ final class ReplyPieces {
     }
 }
 
-// Callbacks of hiredis. It wants an object for each piece and uses none: it gets the address of the task, or null for a refused
-// piece, which it reports as a lack of memory.
+// Callbacks of hiredis, which wants an object for each piece but does not use it. It gets the address of the task, or
+// null for a refused piece, which it reports as a lack of memory.
 extension ReplyPieces {
     nonisolated(unsafe) static let functions: UnsafeMutablePointer<redisReplyObjectFunctions> = {
         let functions = UnsafeMutablePointer<redisReplyObjectFunctions>.allocate(capacity: 1)
@@ -92,7 +92,7 @@ extension ReplyPieces {
                         case REDIS_REPLY_ERROR:
                             return unsafe pieces.add(.error(String(decoding: bytes, as: UTF8.self)), of: count)
                         default:
-                            // They are there, and hiredis does not look at them.
+                            // These two bytes exist, and hiredis does not check them.
                             guard unsafe text?[count] == 13, unsafe text?[count + 1] == 10 else {
                                 return pieces.refuse(.malformed)
                             }

@@ -13,9 +13,9 @@ package struct ReplyReader: ~Copyable {
     package struct Limits: Sendable, Equatable {
         /// The bytes of a reply, as they come.
         package var bytes: Int
-        /// All its elements, those of inner lists included.
+        /// Limit of all elements, including those of inner lists.
         package var elements: Int
-        /// The bytes of one line: a word, an error, a number, a length.
+        /// Limit of the bytes of one line: a status, an error, a number, a length.
         package var line: Int
 
         /// Limits in bytes, elements, and bytes of a line.
@@ -36,9 +36,9 @@ package struct ReplyReader: ~Copyable {
     private var input: [UInt8] = []
     private var start = 0
     private var failure: ReplyError?
-    /// True if hiredis waits for the end of a line, which it then looks for from the line's beginning each time.
+    /// True if hiredis waits for the end of a line, for which it searches from the line's beginning each time.
     private var isLineOpen = false
-    /// True if bytes that hiredis has not looked at may end a line.
+    /// True if bytes that hiredis has not searched may end a line.
     private var mayEndLine = true
 
     /// A reader before the first byte.
@@ -108,14 +108,14 @@ package struct ReplyReader: ~Copyable {
             throw unsafe chiredis_is_too_deep(reader) ? .tooDeep : .malformed
         }
         if unsafe root != nil {
-            // What is left may be another reply.
+            // The rest may be another reply.
             (isLineOpen, mayEndLine) = (false, true)
             return pieces.takeReply()
         }
         return try checkLimits()
     }
 
-    /// Throws if what waits is too long; there is no reply yet.
+    /// Throws if the waiting bytes are too long; there is no reply yet.
     private mutating func checkLimits() throws(ReplyError) -> Reply? {
         guard let reader = unsafe reader else { throw .outOfMemory }
         let line = unsafe Int(clamping: chiredis_open_line(reader))
