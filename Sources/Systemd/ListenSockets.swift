@@ -8,12 +8,12 @@ internal import System
 /// Listening sockets passed by the service manager (`sd_listen_fds(3)`), by `FileDescriptorName=`.
 ///
 /// Several sockets may share one name (`ListenStream=` twice in one unit). The descriptors belong to the code that
-/// claims them; this value closes none.
+/// claims them; this value closes none of them.
 package struct ListenSockets: Equatable, Sendable {
     /// Descriptors by name, in the order of the socket unit.
     package let descriptors: [String: [Int32]]
 
-    /// Creates the value from known sockets: those taken earlier, or none.
+    /// Creates the value from known sockets: those taken earlier, or an empty list.
     package init(descriptors: [String: [Int32]] = [:]) {
         self.descriptors = descriptors
     }
@@ -106,7 +106,7 @@ package enum ListenSocketsError: Error, Equatable, Sendable, CustomStringConvert
     case refused(errno: Int32)
     /// The descriptor of that name is not a listening stream socket.
     case notListening(name: String, descriptor: Int32)
-    /// The descriptor of that name cannot be looked at, or a flag of it cannot be set.
+    /// The status of the descriptor of that name cannot be read, or a flag of it cannot be set.
     case unusable(name: String, descriptor: Int32, errno: Int32)
     /// The configuration and the socket unit name different sockets; both lists are sorted.
     case mismatch(configured: [String], passed: [String])

@@ -5,13 +5,14 @@ internal import CLinux
 internal import Glibc
 internal import System
 
-/// A file in memory, sealed by the kernel against every change (memfd_create(2), F_ADD_SEALS): what a process hands to the next one by
-/// its descriptor alone, without a name that anybody could open.
+/// File in memory, sealed by the kernel against every change (memfd_create(2), F_ADD_SEALS). A process passes it to the
+/// next one by its descriptor alone, without a name that other processes could open.
 package enum SealedMemory {
     /// The most bytes that are read back.
     package static let limit = 16 << 20
 
-    /// A new descriptor of a sealed file with these bytes, closed on exec; throws the system's reason. `name` is seen in /proc only.
+    /// Returns a new descriptor of a sealed file with these bytes, closed on exec; throws the system's reason. `name`
+    /// is visible in /proc only.
     package static func make(_ bytes: [UInt8], named name: String) throws(SealedMemoryError) -> Int32 {
         let descriptor = unsafe clinux_memory_file(name)
         guard descriptor >= 0 else { throw .system(errno: -descriptor) }
@@ -26,7 +27,8 @@ package enum SealedMemory {
         return file.release()
     }
 
-    /// What a sealed file holds. Throws where the descriptor is of anything else, which could change while it is read.
+    /// Returns the content of a sealed file. Throws if the descriptor is not of a sealed file, whose content could
+    /// change during the read.
     package static func read(_ descriptor: Int32) throws(SealedMemoryError) -> [UInt8] {
         guard clinux_is_sealed(descriptor) == 1 else { throw .notSealed }
         do throws(SystemError) {
@@ -46,16 +48,16 @@ package enum SealedMemory {
     }
 }
 
-/// Why there is no sealed file.
+/// Reasons why there is no sealed file.
 package enum SealedMemoryError: Error, Equatable, Sendable, CustomStringConvertible {
     /// The descriptor is of something that can change.
     case notSealed
     /// A call failed with that `errno`.
     case system(errno: Int32)
-    /// It holds more than ``SealedMemory/limit``.
+    /// The content is longer than ``SealedMemory/limit``.
     case tooLarge
 
-    /// What is wrong.
+    /// The reason, for the log.
     package var description: String {
         switch self {
         case .notSealed: "the descriptor is of no sealed file in memory"

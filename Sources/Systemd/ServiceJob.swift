@@ -5,7 +5,7 @@ internal import CSystemd
 
 /// Job of the service manager for this process's service.
 package enum ServiceJob: Equatable, Sendable {
-    /// No job: the signal came from somebody else.
+    /// No job: the signal was not sent by the manager.
     case none
     /// A restart.
     case restart
@@ -22,7 +22,7 @@ package enum ServiceJob: Equatable, Sendable {
         return ServiceJob(String(decoding: bytes, as: UTF8.self))
     }
 
-    /// Creates the job from systemd's word.
+    /// Creates the job from systemd's name for it.
     package init(_ word: String) {
         self =
             switch word {

@@ -39,7 +39,7 @@ package struct ServiceNotifier: Sendable {
         return send([.storeDescriptors(name: name)], with: [descriptor])
     }
 
-    /// Waits until the manager has processed everything sent, at most so many milliseconds.
+    /// Waits until the manager has processed everything sent, or until the timeout.
     package func settle(milliseconds: UInt64 = 2_000) { _ = sd_notify_barrier(0, milliseconds * 1_000) }
 
     /// Sends `states` in one datagram, together with descriptors.
@@ -51,7 +51,7 @@ package struct ServiceNotifier: Sendable {
         } catch {
             return .failed(error)
         }
-        // The environment is kept, because every later notification needs it. Helpers get an environment of their own.
+        // The environment is kept, because every later notification needs it. Helpers get a separate environment.
         let result =
             descriptors.isEmpty
             ? unsafe sd_notify(0, text)
@@ -155,7 +155,7 @@ package struct Watchdog: Equatable, Sendable {
             }
             guard meant == process else { return nil }
         }
-        // An interval beyond Int64, some 292 000 years, counts as none.
+        // An interval beyond Int64, some 292 000 years, counts as no watchdog.
         guard let count = UInt64(microseconds), count > 0 else {
             throw WatchdogError(variable: "WATCHDOG_USEC", value: microseconds)
         }
