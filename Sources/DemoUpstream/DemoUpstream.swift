@@ -6,7 +6,7 @@ internal import System
 
 /// Upstream that `countersign demo` protects, on one loopback port.
 ///
-/// A bank behind a MobileFirst server, and areas behind the other kinds of logins.
+/// It has a bank with a MobileFirst server, and areas with the other kinds of logins.
 package final class DemoUpstream: Sendable {
     private let server: DemoServer
     private let places: Places

@@ -3,7 +3,7 @@
 
 internal import Glibc
 
-/// Value that must never print: a password, a token, a key.
+/// Value that must never be printed: a password, a token, a key.
 ///
 /// The bytes are in dedicated memory, excluded from core dumps and, if the limit on locked memory allows, from swap.
 /// The memory is overwritten when the last reference is released. Every description of a secret, also inside another

@@ -74,7 +74,7 @@ public struct SecretBuilder: ~Copyable {
         count += 1
     }
 
-    /// Reserves `more` bytes, and overwrites memory that is left behind.
+    /// Reserves `more` bytes, and overwrites the former memory.
     private mutating func reserve(_ more: Int) {
         guard capacity - count < more else { return }
         let larger = max(capacity * 2, count + more)

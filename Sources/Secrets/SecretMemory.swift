@@ -84,7 +84,7 @@ private struct SecretPages {
         let memory = unsafe mmap(nil, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
         guard let memory = unsafe memory, unsafe memory != MAP_FAILED else { return nil }
         unsafe madvise(memory, length, MADV_DONTDUMP)
-        // Beyond the limit, memory stays swappable, which is better than none.
+        // Beyond the limit, memory remains swappable, which is better than no memory.
         unsafe mlock(memory, length)
         return UInt(bitPattern: memory)
     }

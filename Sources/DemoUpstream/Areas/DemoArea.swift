@@ -20,7 +20,7 @@ struct OpenArea: DemoArea {
     func respond(to request: DemoRequest, inside: (DemoRequest) -> DemoResponse) -> DemoResponse { inside(request) }
 }
 
-/// Area behind HTTP Basic (RFC 7617): realm Demo, user ann, password demo.
+/// Area protected by HTTP Basic (RFC 7617): realm Demo, user ann, password demo.
 struct BasicArea: DemoArea {
     let path = "/basic/"
     let tell: DemoTeller
@@ -36,7 +36,7 @@ struct BasicArea: DemoArea {
     }
 }
 
-/// Area behind HTTP Digest (RFC 7616) with SHA-256: realm Demo, user ann, password demo.
+/// Area protected by HTTP Digest (RFC 7616) with SHA-256: realm Demo, user ann, password demo.
 ///
 /// Each nonce count is accepted once.
 final class DigestArea: DemoArea {
