@@ -68,11 +68,11 @@ extension CredentialsByCaller {
             ValueForm("user: credential") {
                 $0.credentials { value, name in value.user(named: name).map { .user($0) } }
             },
-            "Credential of callers by user name or quoted user id; `\"*\"` stands for all others.")
+            "Credential of callers by user name or quoted user id; `\"*\"` means all others.")
         static let byCaller = Key(
             "by-caller",
             ValueForm("caller: credential") { $0.credentials { value, name in value.caller(named: name) } },
-            "Credential of callers by the credential whose token they send; `\"*\"` stands for all others.")
+            "Credential of callers by the credential whose token they send; `\"*\"` means all others.")
     }
 
     /// Table of `challenges.credential`.
@@ -85,7 +85,7 @@ extension CredentialsByCaller {
             fields.value.report("has neither by-user nor by-caller: add one of them, or write the name of a credential")
         }
         if users?.others != nil, callers?.others != nil {
-            fields.written(Keys.byCaller)?.report("\"*\" is already in by-user: it stands for all other callers, once")
+            fields.written(Keys.byCaller)?.report("\"*\" is already in by-user: it means all other callers")
         }
         guard users != nil || callers != nil else { return nil }
         return CredentialsByCaller(

@@ -24,7 +24,7 @@ extension HelperLoginSettings {
             "Helper program that logs in where a page is built by scripts, and its arguments.")
         static let socket = Key(
             "socket", .file, without: "the daemon logs in",
-            "Unix socket of such a helper, which runs in a unit of its own.")
+            "Unix socket of such a helper, which runs in a separate unit.")
     }
 
     /// Keys of `challenges.login` that name a helper.

@@ -10,7 +10,7 @@ extension InjectionSettings {
             "query", .parameters, "Parameters that replace those of their names in each request's query.")
         static let path = Key(
             "path", ValueForm("template of a path") { $0.pathTemplate() },
-            "Path that each request's path is put after, behind the path of the upstream's `url`.")
+            "Path between the path of the upstream's `url` and the path of each request.")
         static let body = Key(
             "body", ValueForm("mapping of JSON pointers to templates") { $0.bodyMembers() },
             "Members that replace those of their places in each JSON body; a top-level one also in forms.")

@@ -30,7 +30,7 @@ extension ListenerSettings {
         static let address = Key(required: "address", .listenAddress, "Address that programs connect to.")
         static let upstream = Key(
             "upstream", .upstream, without: "the only upstream if there are no routes; else none: 404 `no-route`",
-            "Upstream of requests that no route takes.")
+            "Upstream of requests that match no route.")
         static let hosts = Key(
             "hosts", .list(of: .hostName), default: [], words: "none",
             "Host names that are accepted besides loopback names, this address, and the hosts of the routes.")
@@ -39,7 +39,7 @@ extension ListenerSettings {
             "Users whose processes are allowed as callers.")
         static let callers = Key(
             "callers", .callers, without: "only `limits.callers` counts",
-            "Maximum number of callers connected at once, or the tokens by which callers are known.")
+            "Maximum number of callers connected at once, or the tokens that identify callers.")
         static let routes = Key<[RouteSettings]?>(
             "routes", .routes, "Routes; the first that matches host, path and method decides.")
         static let browsers = Key<BrowserRule>(
