@@ -164,7 +164,7 @@ package struct AdminService: LocalService {
             }
         } answer: {
             ended.withLock { $0 }
-                ?? LocalReply(.overloaded, detail: "The command has not ended in time; the daemon's log tells more.")
+                ?? LocalReply(.overloaded, detail: "The command has not ended in time; the daemon's log has details.")
                 .answer()
         }
     }

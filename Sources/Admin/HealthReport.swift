@@ -129,7 +129,7 @@ package struct DaemonFacts: Sendable {
     /// Removes details that other users of the machine need not know: the path of the file, and texts from it.
     mutating func removePrivateTexts() {
         configuration = ""
-        if reload.refusal != nil { reload.record(refusal: "(told over the Unix socket)", now: reload.endedAt) }
+        if reload.refusal != nil { reload.record(refusal: "(shown over the Unix socket)", now: reload.endedAt) }
     }
 
     fileprivate var json: [String: JSONValue] {

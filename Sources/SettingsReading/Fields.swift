@@ -38,7 +38,7 @@ package struct Fields {
 
     /// Returns the written value of `key`; nil if the key is absent or has no value.
     package func written(_ key: some SchemaKey) -> Value? {
-        assert(section.names.contains(key.name), "\(key.name) is no key of \(section.name)")
+        assert(section.names.contains(key.name), "\(key.name) is not a key of \(section.name)")
         value.reading.recordRead(of: key.name, in: section.name)
         return written(named: key.name)
     }

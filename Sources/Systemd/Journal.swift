@@ -45,7 +45,7 @@ package struct JournalError: Error, Equatable, Sendable, CustomStringConvertible
     package let errno: Int32
 
     /// Description in one sentence.
-    package var description: String { "the journal did not take the entry: \(SystemError.numberedMessage(errno))" }
+    package var description: String { "the journal did not accept the entry: \(SystemError.numberedMessage(errno))" }
 }
 
 /// Identity of a file: `DEVICE:INODE`, both decimal.

@@ -51,7 +51,7 @@ extension LoginFailure {
         LoginFailure(
             .timedOut, challenge: key.challenge,
             detail: """
-                The login took longer than \(limit) (`timeouts.login`) and was given up. Look at what keeps it: the server, the \
+                The login took longer than \(limit) (`timeouts.login`) and was stopped. Check what delays it: the server, the \
                 KDC, or a helper. A later request tries again.
                 """, isCancelled: isCancelled)
     }

@@ -191,7 +191,7 @@ extension TLSFault {
         case .alert(116):
             "it wants a client certificate (`tls.certificate` and `tls.key`)"
         case .alert(40):
-            "it refused the handshake: it has no version and no cipher in common with us, or wants a client certificate"
+            "it refused the handshake: it shares no version and no cipher with Countersign, or wants a client certificate"
         case .alert(45):
             "it says that our client certificate has expired"
         case .alert(let alert) where Self.isAboutCertificates(alert):

@@ -199,10 +199,10 @@ struct FormAnswerEvaluator {
         }
         await use.withdrawAcceptance(in: client.conversation)
         client.report(
-            "the answer to the form has status 403, for a value that was accepted before: once more, in a minute")
+            "the answer to the form has status 403, for a value that was accepted before: sent again in a minute")
         var failure = client.failure(
             "The server answered the form with status 403. It has accepted this credential before, so it is sent "
-                + "once more after a minute; another 403 counts as a rejection. \(remedy)", answer)
+                + "again after a minute; another 403 counts as a rejection. \(remedy)", answer)
         failure.retryAt = max(failure.retryAt ?? 0, client.conversation.now().saturatingAdd(Self.forbiddenPause))
         return failure
     }

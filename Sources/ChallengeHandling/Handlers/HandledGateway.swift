@@ -181,7 +181,7 @@ struct HandledGatewayLogin: SessionLogin {
 
     private func noEvidence(_ client: GatewayClient) -> LoginFailure {
         client.failure(
-            "The server's answer to the form does not tell whether the login worked: it set no cookie, and the page that asked for "
+            "The server's answer to the form does not show whether the login worked: it set no cookie, and the page that asked for "
                 + "the login still shows it.")
     }
 

@@ -65,7 +65,7 @@ package struct SecurityCheckDialogue {
             guard let use = given.use, use.acceptance(in: conversation) != nil else { continue }
             await use.withdrawAcceptance(in: conversation)
             self.given[check] = nil
-            report(check, "the server's session ended before the answer counted: once more")
+            report(check, "the server's session ended before the answer counted: it is sent again")
         }
     }
 

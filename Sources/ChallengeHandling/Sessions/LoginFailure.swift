@@ -106,7 +106,7 @@ extension LoginFailure {
     /// Returns the failure of a login of `challenge` that was cancelled while another one ran.
     static func cancelledInQueue(_ challenge: String) -> LoginFailure {
         LoginFailure(
-            .timedOut, challenge: challenge, detail: "The login was given up while it waited for another to end.",
+            .timedOut, challenge: challenge, detail: "The login was stopped while it waited for another to end.",
             isCancelled: true)
     }
 }

@@ -143,6 +143,6 @@ struct BugReport {
 /// Asker that refuses every question.
 private struct NobodyAsked: SecretAsker {
     func ask(_ what: String, id: String) throws(AskFailure) -> Secret {
-        throw AskFailure(reason: "nobody is asked for a bug report")
+        throw AskFailure(reason: "a bug report asks no questions")
     }
 }

@@ -132,7 +132,7 @@ struct LoginRuns {
         if case .success(let session) = result, session.isEmpty {
             let detail =
                 "The server's answer at the requested address started no login, so none was run: it demanded none, or one "
-                + "that this challenge does not take (scheme, realm, detect). `countersign doctor` shows the answer. Set `at` "
+                + "that this challenge does not accept (scheme, realm, detect). `countersign doctor` shows the answer. Set `at` "
                 + "to a protected path, or send a request for one through the daemon."
             result = .failure(LoginFailure(.failed, challenge: key.challenge, detail: detail))
         }

@@ -30,7 +30,7 @@ struct ServeCommand: ParsableCommand {
     @Option(
         name: .long,
         help: ArgumentHelp(
-            "Serve this upstream without a file, for a first try: look how it logs in, and print the configuration.",
+            "Serve this upstream without a file, for a first try: find out how it logs in, and print the configuration.",
             valueName: "url"))
     var to: String?
 

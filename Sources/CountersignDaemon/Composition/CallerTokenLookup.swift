@@ -46,7 +46,7 @@ final class CallerTokenLookup: Sendable {
         return faults?.merging(tokens.ambiguous.map { ($0, Self.ambiguity) }) { first, _ in first }
     }
 
-    private static let ambiguity = "another caller has the same one, so nobody can tell them apart"
+    private static let ambiguity = "another caller has the same token, so they cannot be told apart"
 
     /// Returns why tokens in the credentials `names` cannot be used, by credential. For a diagnosis.
     func faults(of names: Set<String>) async -> [String: String] {

@@ -110,7 +110,7 @@ struct Learner {
         else {
             throw LearnDefeat(
                 "the answer to a wrong password",
-                "nothing tells it from the answer to the right one, so the daemon would take every password. Set "
+                "it does not differ from the answer to the right one, so the daemon would accept every password. Set "
                     + "`success` and `failed`.")
         }
         block.challenge.append(line)

@@ -126,7 +126,7 @@ extension LearnedKind {
     fileprivate var defeat: String {
         switch self {
         case .api:
-            "the answer does not say how to log in. An API key goes into `inject`; an OAuth 2 API wants `scheme: bearer` with "
+            "the answer does not say how to log in. An API key goes into `inject`; an OAuth 2 API needs `scheme: bearer` with "
                 + "`token.url` and `token.detect: { status: 401 }`. For a login that a browser does, save the recording of its "
                 + "network tools as a HAR file, and run `countersign learn URL --har FILE`."
         case .bearer:

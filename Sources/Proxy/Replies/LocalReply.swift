@@ -164,7 +164,7 @@ extension LocalReply.Code {
         case .loginTimeout: "The login took too long"
         case .methodNotAllowed: "This method is not served here"
         case .noCredential: "The credential is missing"
-        case .noRoute: "No route takes this request"
+        case .noRoute: "No route matches this request"
         case .overloaded: "Too many requests at once"
         case .upstreamProtocol: "The upstream's answer is not valid HTTP"
         case .upstreamTLS: "The TLS handshake with the upstream failed"

@@ -189,7 +189,7 @@ package final class RedisStore: SessionStore {
 
     /// Ends the connection after a reply that the script never gives.
     private func endAfterStrangeReply() {
-        requests?.end(RedisStoreError("its answer is none that the script gives"))
+        requests?.end(RedisStoreError("its answer is not one that the script gives"))
     }
 
     // MARK: Connecting
@@ -263,7 +263,7 @@ package final class RedisStore: SessionStore {
         guard let reply else { return false }
         if reply.text == word || reply.elements?.first?.text == word.lowercased() { return true }
         connection?.end(
-            reply.errorCode.map(RedisStoreError.init(code:)) ?? RedisStoreError("its answer is no session store's"))
+            reply.errorCode.map(RedisStoreError.init(code:)) ?? RedisStoreError("its answer is not a session store's"))
         return false
     }
 
@@ -296,7 +296,7 @@ package final class RedisStore: SessionStore {
             events.send(Command(["SUBSCRIBE"] + part.map { .init($0) }), replies: part.count) {
                 [weak self, weak events] reply in
                 // A missing subscription would go unnoticed.
-                if reply == nil { events?.end(RedisStoreError("more waits for it than it takes")) }
+                if reply == nil { events?.end(RedisStoreError("more data waits for it than it reads")) }
                 self?.expect("subscribe", reply, on: events)
             }
         }

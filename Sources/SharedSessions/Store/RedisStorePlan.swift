@@ -81,13 +81,13 @@ struct RedisStoreError: Error, Equatable {
                     + "braces, scripts, and the database of `sessions.store`", lasting: true)
         case "MOVED", "ASK", "CROSSSLOT", "CLUSTERDOWN":
             self.init(
-                "it is part of a cluster and does not keep our keys (\(code)): name the node that does, or a session store "
+                "it is part of a cluster and does not have the keys (\(code)): name the node that does, or a session store "
                     + "without a cluster", lasting: true)
         case "LOADING": self.init("it has not loaded its data yet (\(code))", lasting: false)
         case "READONLY", "MASTERDOWN", "NOREPLICAS":
-            self.init("it takes no changes (\(code)): `sessions.store` must name the primary", lasting: false)
+            self.init("it accepts no changes (\(code)): `sessions.store` must name the primary", lasting: false)
         case "OOM": self.init("it has no memory left (\(code)): raise its `maxmemory`", lasting: false)
-        case "MISCONF": self.init("it cannot write its data to disk and takes no changes (\(code))", lasting: false)
+        case "MISCONF": self.init("it cannot write its data to disk and accepts no changes (\(code))", lasting: false)
         case "BUSY": self.init("a script keeps it busy (\(code))", lasting: false)
         default:
             self.init(

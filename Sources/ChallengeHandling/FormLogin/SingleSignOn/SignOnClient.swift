@@ -32,7 +32,7 @@ struct SignOnClient {
     mutating func follow(_ next: WebURL, from page: ExaminedResponse) async throws(LoginFailure) -> ExaminedResponse {
         guard page.method == .get || ![307, 308].contains(page.status) else {
             throw failure(
-                "\(page.url.origin) asks to send a form once more, to another address, which is never done.",
+                "\(page.url.origin) asks to send a form again, to another address, which is never done.",
                 at: page.url)
         }
         var request = SideRequest(method: .get, url: next, fields: [.accept: SideRequest.pageTypes], timeout: timeout)
@@ -46,7 +46,8 @@ struct SignOnClient {
     ) async throws(LoginFailure) -> ExaminedResponse {
         guard let action = form.action(at: page.url) else {
             throw failure(
-                "A page of the sign-on at \(page.url.origin) sends its form to no http or https address.", at: page.url)
+                "A page of the sign-on at \(page.url.origin) sends its form to an address that is not http or https.",
+                at: page.url)
         }
         var request = SideRequest.submitting(
             form.inputs, to: action, form.isPost ? .post : .get, from: page, timeout: timeout)
@@ -78,7 +79,7 @@ struct SignOnClient {
     /// The client of the origin of `address`.
     func client(at address: WebURL) throws(LoginFailure) -> GatewayClient {
         guard let client = clients[address.origin] else {
-            throw failure("The address is not of the sign-on.", at: address)
+            throw failure("The address is not part of the sign-on.", at: address)
         }
         return client
     }

@@ -59,7 +59,7 @@ extension ValueForm where Content == String {
         guard (2...64).contains(text.utf8.count),
             text.utf8.allSatisfy({ $0.isAlphanumeric || "_=,.@-".utf8.contains($0) })
         else {
-            value.report("is not 2 to 64 letters, digits and signs of _=,.@-")
+            value.report("is not 2 to 64 letters, digits and characters of _=,.@-")
             return nil
         }
         return text

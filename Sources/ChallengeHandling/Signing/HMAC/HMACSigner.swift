@@ -110,7 +110,7 @@ final class HMACSigner: RequestSigner {
             .bodyTooLong, challenge: challenge,
             detail:
                 "The signature covers the whole body, and this one is longer than what is kept before it is sent, or than "
-                + "\(BodyContent.limit / 1_048_576) MiB where the body itself is signed. Raise `replay` of the upstream, or sign a "
+                + "\(BodyContent.limit / 1_048_576) MiB if the body itself is signed. Raise `replay` of the upstream, or sign a "
                 + "digest of the body.")
     }
 

@@ -63,7 +63,7 @@ package struct SignedComponent: Sendable, Hashable {
             guard Self.derived.contains(name) else {
                 throw Fault(
                     reason: name == "@status"
-                        ? "belongs to responses" : "is not a derived component of a request (RFC 9421, section 2.2)")
+                        ? "belongs to responses" : "is not a derived component of a request (RFC 9421 §2.2)")
             }
         } else {
             guard name.utf8.isToken else { throw Fault(reason: "is not the name of a field") }

@@ -371,7 +371,7 @@ extension SPOPConnection: AuthRequestCaller {
             let reply = LocalReply(
                 .loginFailed,
                 detail: """
-                    The fields of the sessions take \(writer.count) bytes, but HAProxy takes frames of at most \(limit). \
+                    The fields of the sessions take \(writer.count) bytes, but HAProxy accepts frames of at most \(limit). \
                     Raise tune.bufsize in HAProxy.
                     """)
             accessBuilder?.status = reply.status

@@ -133,7 +133,7 @@ extension LocalReply {
     init(_ fault: SPOPNotification.Fault, listener: String) {
         let said =
             switch fault {
-            case .messageUnknown: "Over SPOP, an auth-request listener takes one message, named authorize."
+            case .messageUnknown: "Over SPOP, an auth-request listener accepts one message, named authorize."
             case .argumentsIncomplete:
                 "The message authorize needs method=method target=pathq fields=req.hdrs, each once and not empty."
             case .argumentInvalid: "The arguments of the message authorize do not form a valid request head."
