@@ -145,7 +145,7 @@ public struct SchemeLogin: SessionLogin {
         throw LoginFailure(
             .failed, challenge: plan.name,
             detail: useless.isEmpty
-                ? "Of the schemes of the challenge \"\(plan.name)\" the server offers none any more."
+                ? "The server no longer offers any scheme of the challenge \"\(plan.name)\"."
                 : "What the server offers of the challenge \"\(plan.name)\" does not work here: "
                     + useless.joined(separator: "; ") + ".")
     }
