@@ -36,7 +36,7 @@ struct CallerSettingsTests {
             ("{ credentials: [ci], field: Host }", "field: \"Host\" belongs to the connection and cannot be set"),
             (
                 "{ credentials: [ci], field: Cookie }",
-                "field: \"Cookie\" has a meaning of its own in requests (use Authorization, or a name of your own such as X-Caller-Token)"
+                "field: \"Cookie\" already has a meaning in requests (use Authorization, or a name of your own such as X-Caller-Token)"
             ),
             ("{ credentials: [ci], limit: 0 }", "limit: \"0\" is not a whole number from 1 to 1048576"),
         ])

@@ -72,7 +72,7 @@ struct ChallengeProblemTests {
                 "name: c, upstream: u, credential: x, gateway: form, login: { exec: h }, success: { cookie: a }",
                 [
                     "5:74: challenges[0].login.exec: \"h\" is not an absolute path: it must begin with /",
-                    "5:88: challenges[0].success: means nothing beside a helper, which tells itself if the login worked",
+                    "5:88: challenges[0].success: has no effect with a helper, which reports if the login worked",
                 ]
             ),
             (
@@ -82,8 +82,8 @@ struct ChallengeProblemTests {
             (
                 "name: c, upstream: u, credential: x, gateway: form, login: { socket: /s, url: /in, fields: hidden }",
                 [
-                    "5:85: challenges[0].login.url: means nothing beside a helper, which does the whole login",
-                    "5:98: challenges[0].login.fields: means nothing beside a helper, which does the whole login",
+                    "5:85: challenges[0].login.url: has no effect with a helper, which does the whole login",
+                    "5:98: challenges[0].login.fields: has no effect with a helper, which does the whole login",
                 ]
             ),
             (

@@ -58,7 +58,7 @@ struct InjectionSettingsTests {
             (#"{ body: { key: "{key}" } }"#, "challenges[0].inject.body.key: must be a JSON pointer"),
             (
                 #"{ body: { /a: "{key}", /a/b: x } }"#,
-                "challenges[0].inject.body: has /a and /a/b, of which one is within the other"
+                "challenges[0].inject.body: has /a and /a/b, one of which is within the other"
             ),
             (#"{ fields: { A: a }, clean: pages }"#, "challenges[0].inject.clean: has nothing to replace"),
             (#"{ query: {} }"#, "challenges[0].inject: is empty"),

@@ -193,9 +193,9 @@ extension TLSFault {
         case .alert(40):
             "it refused the handshake: it shares no version and no cipher with Countersign, or wants a client certificate"
         case .alert(45):
-            "it says that our client certificate has expired"
+            "it says that the client certificate has expired"
         case .alert(let alert) where Self.isAboutCertificates(alert):
-            "it does not accept our client certificate, or wants one (`tls.certificate`)"
+            "it does not accept the client certificate, or wants one (`tls.certificate`)"
         case .alert(112):
             "it has no server with the name in `url`"
         case .alert(let alert):
@@ -203,7 +203,7 @@ extension TLSFault {
         case .authorities:
             "the CA certificates cannot be used: `tls.ca`, or the system's (package ca-certificates)"
         case .ownCertificate:
-            "our client certificate or its key cannot be used, or they do not belong together"
+            "the client certificate or its key cannot be used, or they do not belong together"
         case .cutOff:
             "it ended the connection in the middle of the handshake"
         case .expired:
@@ -252,7 +252,7 @@ extension TLSFault {
         case .alert(112): "Check the host in its address"
         case .alert(116), .authorities, .selfSigned, .unknownAuthority, .version: ""
         case .alert:
-            "`countersign doctor` shows its certificates; `tls.certificate` and `tls.minimum` set our side"
+            "`countersign doctor` shows its certificates; `tls.certificate` and `tls.minimum` set Countersign's side"
         case .ownCertificate: "Check `tls.certificate` and `tls.key`"
         case .cutOff: "Check its log, and that its port speaks HTTPS"
         case .expired: "Have it renewed there; `countersign doctor` shows its dates"

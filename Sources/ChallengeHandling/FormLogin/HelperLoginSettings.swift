@@ -50,10 +50,10 @@ extension HelperLoginSettings {
         guard let fields = step.fields(of: LoginStep.section) else { return nil }
         let own = common.union(keys.map(\.name))
         for key in LoginStep.section.names where !own.contains(key) {
-            fields.written(named: key)?.report("means nothing beside a helper, which does the whole login")
+            fields.written(named: key)?.report("has no effect with a helper, which does the whole login")
         }
         for value in evidence {
-            value?.report("means nothing beside a helper, which tells itself if the login worked")
+            value?.report("has no effect with a helper, which reports if the login worked")
         }
         let exec = fields[Keys.exec]
         let socket = fields[Keys.socket]

@@ -63,7 +63,7 @@ extension InjectionSettings {
         for (index, member) in templates.body.enumerated() {
             for other in templates.body[..<index] where other.pointer.overlaps(member.pointer) {
                 body?.report(
-                    "has \(other.pointer.source) and \(member.pointer.source), of which one is within the other")
+                    "has \(other.pointer.source) and \(member.pointer.source), one of which is within the other")
             }
         }
         if templates.isEmpty, let clean = keys.written(Keys.clean) {

@@ -77,7 +77,7 @@ extension ValueForm where Content == HTTPField.Name {
         let kind = FieldName(foldingUnderscoresIn: bytes.span)
         guard kind == .other || name == .authorization else {
             value.report(
-                "\"\(name.rawName)\" has a meaning of its own in requests (use Authorization, or a name of your own such as X-Caller-Token)"
+                "\"\(name.rawName)\" already has a meaning in requests (use Authorization, or a name of your own such as X-Caller-Token)"
             )
             return nil
         }

@@ -155,7 +155,7 @@ final class RedisConnection: TransferDelegate, ReadinessHandler {
         // In TLS 1.3 a server refuses a missing client certificate after the client's handshake (RFC 8446 §4.4.2.4).
         connection.isSecure && !hasReceived
             ? RedisStoreError(
-                "it closed the connection without an answer: it may want a certificate of ours (`sessions.tls`)")
+                "it closed the connection without an answer: it may want a client certificate (`sessions.tls`)")
             : RedisStoreError("the connection was lost")
     }
 

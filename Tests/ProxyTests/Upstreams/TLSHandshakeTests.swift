@@ -119,14 +119,14 @@ struct TLSHandshakeTests {
         // Before TLS 1.3 a server says no more than that it will not.
         expectFault("wants a client certificate", try fetch(from: upstream))
         expectFault(
-            "does not accept our client certificate", try fetch(from: upstream, .trusting { $0.show("stranger") }))
+            "does not accept the client certificate", try fetch(from: upstream, .trusting { $0.show("stranger") }))
         let expired = try fetch(
             from: upstream,
             .trusting {
                 $0.show("expired")
                 $0.key = Certificates.blob("server.key")
             })
-        expectFault("our client certificate has expired", expired)
+        expectFault("the client certificate has expired", expired)
         let mixed = try fetch(
             from: upstream,
             .trusting {

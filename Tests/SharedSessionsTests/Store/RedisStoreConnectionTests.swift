@@ -80,7 +80,7 @@ struct RedisStoreConnectionTests {
         plan.connections.authorities = Blob(StoreCertificates.bytes("ca.pem").span)
         // It says no after the handshake, in TLS 1.3.
         #expect(
-            try await RedisStoreRig(plan).reasonAway().hasSuffix("it may want a certificate of ours (`sessions.tls`)"))
+            try await RedisStoreRig(plan).reasonAway().hasSuffix("it may want a client certificate (`sessions.tls`)"))
         plan.connections.certificate = Blob(StoreCertificates.bytes("client.pem").span)
         plan.connections.key = Blob(StoreCertificates.bytes("client.key").span)
         let rig = try await RedisStoreRig(plan)
