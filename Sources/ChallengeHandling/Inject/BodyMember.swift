@@ -85,7 +85,7 @@ package enum BodyFormat: Sendable, Equatable {
         return isJSON ? .json : .parameters
     }
 
-    private static let lead = "A value of the credential belongs into the body of this request."
+    private static let lead = "A value of the credential belongs in the body of this request."
 
     private static let digestNames = ["Content-Digest", "Content-MD5", "Digest", "Repr-Digest"].compactMap {
         HTTPField.Name($0)
@@ -102,7 +102,7 @@ enum FormSplicer {
     static func spliced(_ body: [UInt8], _ members: [BodyMember]) throws(InjectionFault) -> Secret {
         guard members.allSatisfy({ $0.names.count == 1 }) else {
             throw InjectionFault(
-                "A value of the credential belongs into an object of a JSON body, and the body of this request is a form."
+                "A value of the credential belongs in an object of a JSON body, and the body of this request is a form."
             )
         }
         var changed = SecretBuilder(capacity: body.count + 256)

@@ -41,14 +41,14 @@ struct JSONSplicer: ~Copyable {
 
     private static let malformed = InjectionFault(
         """
-        A value of the credential belongs into the JSON body of this request, but the body is no valid JSON, or is nested \
+        A value of the credential belongs in the JSON body of this request, but the body is not valid JSON, or is nested \
         deeper than 32.
         """)
 
     private static let noObject = InjectionFault(
         """
-        A value of the credential belongs into an object of the JSON body of this request, but in its place is something \
-        else, or two members have its name.
+        A value of the credential belongs in an object of the JSON body of this request, but there is something else in \
+        its place, or two members have its name.
         """)
 
     private mutating func splice(_ edits: [Edit]) throws(InjectionFault) -> Secret {

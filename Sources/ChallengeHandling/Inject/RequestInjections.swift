@@ -27,7 +27,7 @@ package struct InjectionFault: Error, Equatable {
     /// Returns the fault of a body that is longer than `RequestInjections.bodyLimit`, or than the kept part of it.
     package static let bodyTooLong = InjectionFault(
         """
-        A value of the credential belongs into the body of this request, which therefore has to be read whole first: 512 KiB at \
+        A value of the credential belongs in the body of this request, which must therefore be read whole first: 512 KiB at \
         most, and no more than `replay` of the upstream allows. This body is longer.
         """, kind: .bodyTooLong)
 }

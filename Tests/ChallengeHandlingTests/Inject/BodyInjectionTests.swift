@@ -81,7 +81,7 @@ struct BodyInjectionTests {
         ])
     func malformed(body: String) {
         let fault = #expect(throws: InjectionFault.self) { _ = try changed(body) }
-        #expect(fault?.detail.contains("no valid JSON") == true)
+        #expect(fault?.detail.contains("not valid JSON") == true)
     }
 
     @Test("a body with invalid UTF-8, deeper than 32, or longer than 512 KiB is refused")
