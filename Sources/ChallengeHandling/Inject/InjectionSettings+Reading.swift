@@ -2,7 +2,8 @@
 // Copyright the Countersign authors
 
 internal import Basics
-internal import SettingsReading
+internal import HTTPTypes
+package import SettingsReading
 
 extension InjectionSettings {
     private enum Keys {
@@ -104,5 +105,35 @@ extension Value {
         return parameters().compactMap { template in
             JSONPointer(template.name).map { .init(pointer: $0, value: template.value) }
         }
+    }
+}
+
+extension InjectedTemplate {
+    private static let framing: Set<String> = [
+        "connection", "content-length", "expect", "host", "keep-alive", "proxy-connection", "te", "trailer",
+        "transfer-encoding", "upgrade",
+    ]
+
+    /// Returns the reason why a configuration cannot set a field of that name; nil if it can.
+    package static func fault(ofName text: String) -> String? {
+        guard let name = HTTPField.Name(text), !text.hasPrefix(":") else { return "is not the name of a field" }
+        return framing.contains(name.canonicalName) ? "belongs to the connection and cannot be set" : nil
+    }
+
+    private enum Keys {
+        static let value = Key<Value?>(required: "value", ValueForm("template") { $0 }, "Value of the field.")
+        static let methods = Key(
+            "on", .list(of: .method), without: "all requests", "Methods of the requests that get the field.")
+    }
+
+    /// Table of `challenges.inject.*`: a field of some requests only.
+    package static let section = KeySection("challenges.inject.*", [Keys.value, Keys.methods])
+
+    /// Returns the template and the methods of a field; its name is set by the caller.
+    static func read(_ value: Value, inLogin isInLogin: Bool) -> (value: TextTemplate, methods: [String])? {
+        guard let fields = value.fields(of: section) else { return nil }
+        let methods = fields[Keys.methods] ?? []
+        guard let template = fields[Keys.value]?.template(inLogin: isInLogin) else { return nil }
+        return (template, methods.map(\.rawValue))
     }
 }
