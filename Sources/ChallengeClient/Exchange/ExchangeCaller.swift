@@ -97,3 +97,11 @@ package struct AuthRequestAnswer {
         for field in signed { field.value.withBytes { body(field.name.rawName.utf8.span, $0) } }
     }
 }
+
+/// Identity of a caller, which may decide about the credentials of its requests.
+package enum CallerIdentity: Hashable, Sendable {
+    /// The user with this uid, as the kernel reports.
+    case user(UInt32)
+    /// The caller whose token is in the credential of this name.
+    case token(String)
+}
