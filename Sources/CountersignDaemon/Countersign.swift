@@ -5,6 +5,7 @@ internal import ArgumentParser
 internal import CVersion
 package import ChallengeHandling
 internal import Glibc
+internal import SettingsReading
 internal import System
 
 /// The root command of the program.
@@ -101,5 +102,32 @@ enum CoreDumps {
         // Before anything reads `Process.environment`.
         guard Environment.value(of: "SWIFT_BACKTRACE") == nil else { return }
         for number in [SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV] { signal(number, SIG_DFL) }
+    }
+}
+
+/// Names of the commands, to explain an argument that is not one of them.
+enum CommandNames {
+    /// Returns the reason why `arguments` do not name a command; nil if they do.
+    static func fault(in arguments: [String]) -> String? {
+        var command: any ParsableCommand.Type = Program.self
+        var path = "countersign"
+        for argument in arguments {
+            let subcommands = command.configuration.subcommands
+            guard !subcommands.isEmpty, !argument.hasPrefix("-") else { return nil }
+            let names = subcommands.map(name)
+            if argument == "help", command == Program.self { return nil }
+            guard let index = names.firstIndex(of: argument) else {
+                return "\(path) has no command \"\(argument)\"\(didYouMean(argument, among: names)); "
+                    + "it has \(names.joined(separator: ", "))"
+            }
+            command = subcommands[index]
+            path += " \(argument)"
+        }
+        return nil
+    }
+
+    /// Returns the name of a command; that of a type without one is made of the type's name.
+    private static func name(of command: any ParsableCommand.Type) -> String {
+        command.configuration.commandName ?? "\(command)".lowercased()
     }
 }
