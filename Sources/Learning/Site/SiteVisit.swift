@@ -2,6 +2,8 @@
 // Copyright the Countersign authors
 
 package import ChallengeHandling
+internal import HTTPTypes
+internal import Secrets
 
 /// A GET and the redirects after it, within one origin.
 package struct SiteVisit: Sendable {
@@ -31,5 +33,61 @@ package struct SiteVisit: Sendable {
         let hops = responses.dropFirst().map { " -> \($0.url.path)" }.joined()
         let elsewhere = otherOrigin.map { " -> \($0)" } ?? ""
         return "GET \(address.path)\(hops)\(elsewhere): \(last.status)"
+    }
+}
+
+/// Client that visits pages of one site, anonymously or with a session. It sends GET only.
+package struct SiteVisitor: Sendable {
+    /// The largest number of redirects that are followed.
+    static let redirectLimit = 6
+
+    private let requests: any SideRequests
+    private let now: @Sendable () -> Int64
+
+    /// Creates a client over `requests`. `now` returns milliseconds since 1970.
+    package init(requests: any SideRequests, now: @escaping @Sendable () -> Int64) {
+        self.requests = requests
+        self.now = now
+    }
+
+    /// Visits an address, and follows redirects within its origin.
+    package func visit(
+        _ address: WebURL, with session: Session? = nil
+    ) async throws(SideRequestError) -> SiteVisit {
+        var jar = session?.cookies?.snapshot ?? CookieJar()
+        var responses: [ExaminedResponse] = []
+        var next = address
+        for _ in 0...Self.redirectLimit {
+            let response = try await get(next, session, &jar)
+            responses.append(response)
+            guard let target = Self.redirect(in: response) else { break }
+            guard target.origin == address.origin else {
+                return SiteVisit(address: address, responses: responses, otherOrigin: target.origin)
+            }
+            next = target
+        }
+        return SiteVisit(address: address, responses: responses)
+    }
+
+    private func get(
+        _ url: WebURL, _ session: Session?, _ jar: inout CookieJar
+    ) async throws(SideRequestError) -> ExaminedResponse {
+        var request = SideRequest(
+            method: .get, url: url, fields: [.accept: "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8"])
+        request.allowsPartialBody = true
+        for field in session?.fields ?? [] { request.fields[values: field.name] = [field.value.revealText()] }
+        if let cookies = jar.header(for: url, now: now()) { request.fields[values: .cookie] = [cookies.revealText()] }
+        let answer = try await requests.send(request)
+        for line in answer.fields[values: .setCookie] { _ = jar.store(line, from: url, now: now()) }
+        return ExaminedResponse(
+            status: answer.status, fields: answer.fields, body: Array(answer.body.prefix(ExaminedResponse.bodyLimit)),
+            url: url)
+    }
+
+    private static func redirect(in response: ExaminedResponse) -> WebURL? {
+        guard [301, 302, 303, 307, 308].contains(response.status), let location = response.fields[.location] else {
+            return nil
+        }
+        return response.url.resolving(location)
     }
 }
