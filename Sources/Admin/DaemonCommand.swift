@@ -20,7 +20,6 @@ package struct CommandOutput: Sendable {
         self.errors = errors
     }
 
-    /// The output as JSON.
     var json: JSONValue { ["exit": .integer(Int64(exit)), "output": .string(output), "errors": .string(errors)] }
 }
 

@@ -31,7 +31,6 @@ enum OwnHandlers {
         known.withLock { $0 = kinds }
     }
 
-    /// The names of the handlers.
     static var names: Set<String> { all.withLock { Set($0.keys) } }
 
     /// The kinds of challenges.

@@ -11,7 +11,6 @@ enum Process {
     /// Environment variables of the process, including changes since its start.
     static var environment: [String: String] { variables.withLock { $0 } }
 
-    /// Sets a variable for this process.
     static func setVariable(_ name: String, to value: String) { variables.withLock { $0[name] = value } }
 
     private static let variables = Mutex(initialVariables)

@@ -190,7 +190,6 @@ enum BankResource: String {
     }
 }
 
-/// State of the bank.
 struct BankState {
     /// Grant code, valid once and for one client.
     struct Code {

@@ -5,7 +5,6 @@ internal import Basics
 
 /// A small line chart of the last ten minutes as inline SVG, with a scale at its side and the times below.
 struct Plot {
-    /// Unit of the values.
     enum Unit {
         /// Events per second.
         case rate

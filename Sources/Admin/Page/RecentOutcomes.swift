@@ -103,7 +103,6 @@ package struct RecentOutcomes: Sendable {
         package var name: String
     }
 
-    /// The counts by upstream and outcome.
     private var counts: [String: [UpstreamOutcome: RecentCount]] = [:]
     /// The upstreams whose last exchanges all failed, by name.
     private var failing: [String: Failing] = [:]

@@ -16,7 +16,6 @@ struct RouteKey: Hashable, Sendable {
         path = target.withSpan { bytes in bytes.copy(ByteRange(start: 0, end: Self.pathLength(bytes))) }
     }
 
-    /// The path as text.
     var pathText: String { String(decoding: path, as: UTF8.self) }
 
     /// The method and the path as text.
@@ -33,7 +32,6 @@ struct RouteKey: Hashable, Sendable {
     /// The hash of this key.
     var fingerprint: Int { Self.fingerprint(method, path.span) }
 
-    /// Returns true if this is the key of a request.
     func matches(_ method: RequestMethod, _ target: Span<UInt8>) -> Bool {
         guard self.method == method, Self.pathLength(target) == path.count else { return false }
         for index in path.indices where path[index] != target[index] { return false }

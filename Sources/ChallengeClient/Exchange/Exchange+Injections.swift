@@ -115,7 +115,6 @@ extension Transfer {
 }
 
 extension FieldName {
-    /// The kind of a field for a cleaner.
     fileprivate func cleaned(named name: Span<UInt8>) -> ResponseCleaner.Kind {
         switch self {
         case .location, .contentLocation: .address

@@ -37,7 +37,6 @@ struct TriedSessions {
     /// Returns true if the session of `slot` is being tried.
     func contains(_ slot: Int) -> Bool { slots.contains(slot) }
 
-    /// Adds the session of `slot`.
     mutating func add(_ slot: Int) {
         if !slots.contains(slot) { slots.append(slot) }
     }

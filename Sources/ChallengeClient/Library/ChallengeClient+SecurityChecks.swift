@@ -99,7 +99,6 @@ public struct AccessToken: Sendable {
     /// The expiry time in milliseconds since 1970; `nil` if the server did not name one.
     public let expiresAt: Int64?
 
-    /// Creates the token of `session`.
     init(_ session: Session, scope: Scope) throws(ClientError) {
         let prefix = Array("Bearer ".utf8)
         let field = session.fields.first { $0.name == .authorization }?.value.revealBytes() ?? []

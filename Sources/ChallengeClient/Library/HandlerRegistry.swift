@@ -56,7 +56,6 @@ final class HandlerRegistry: Sendable {
         configuration.loginOrigins.union(configuration.mobileFirst.map { [$0.configuration.api.origin] } ?? [])
     }
 
-    /// Returns the logins at `origin`.
     func logins(at origin: Origin) -> Authenticators {
         var logins = Authenticators()
         if let server = configuration.mobileFirst, server.resources.contains(origin), let login = mobileFirstLogin {

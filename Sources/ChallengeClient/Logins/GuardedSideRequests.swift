@@ -14,7 +14,6 @@ struct GuardedSideRequests: SideRequests {
     private let loop: EventLoop
     private let runtime: LoopBound<ClientRuntime>
     private let plan: UpstreamPlan
-    /// The cause of the login.
     private let cause: LoginCause
     private let gate: SharedAttemptGate
     private let wallClock: @Sendable () -> Int64

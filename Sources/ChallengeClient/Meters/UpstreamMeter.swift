@@ -53,7 +53,6 @@ package final class UpstreamMeters {
 
     init() {}
 
-    /// Returns the meter of an upstream.
     func meter(of name: String) -> UpstreamMeter {
         if let known = meters[name] { return known }
         let made = UpstreamMeter(name: name)

@@ -104,7 +104,6 @@ extension SessionFields {
         return held
     }
 
-    /// Returns the sessions' cookies for `target`.
     func cookies(for target: borrowing ByteQueue, to origin: Origin, now: Int64) -> RequestCookies {
         target.withSpan { RequestCookies(of: cookies, injected: cookieFields, to: origin, target: $0, now: now) }
     }

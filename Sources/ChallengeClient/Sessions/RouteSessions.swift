@@ -130,7 +130,6 @@ struct SlotSet: Equatable {
     /// Creates an empty set.
     init() {}
 
-    /// Returns true if the set contains `slot`.
     func contains(_ slot: Int) -> Bool { Self.canHold(slot) && bits & (1 << UInt64(slot)) != 0 }
 
     /// Adds `slot`, if it can be held.

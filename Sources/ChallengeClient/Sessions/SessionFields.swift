@@ -30,7 +30,6 @@ package final class SessionFields {
 
     convenience init(_ fields: [InjectedField]) { self.init(fields, signers: [], cookies: []) }
 
-    /// Creates the fields of those sessions.
     convenience init(_ sessions: [Session], limitsCodings: Bool) {
         self.init(
             sessions.flatMap(\.fields), signers: sessions.compactMap(\.signer), cookies: sessions.compactMap(\.cookies),

@@ -32,7 +32,6 @@ package struct FailureMeaning: Equatable {
         func allows(isIdempotent: Bool) -> Bool { self == .always || self == .ifIdempotent && isIdempotent }
     }
 
-    /// The kind.
     var kind: Kind
     /// Description of the failure, without a full stop.
     package var words: String

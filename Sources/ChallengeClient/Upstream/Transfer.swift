@@ -115,7 +115,6 @@ package final class Transfer {
 
     // MARK: Events of the stream
 
-    /// Begins a request.
     func begin(_ request: ExchangeRequest) {
         isHeadRequest = request.method == .head
         upload = Upload(request)
@@ -150,7 +149,6 @@ package final class Transfer {
         return .final
     }
 
-    /// A change of a field.
     enum FieldChange {
         case unchanged
         case removed

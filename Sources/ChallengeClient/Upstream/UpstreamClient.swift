@@ -28,7 +28,6 @@ package final class UpstreamClient {
     let examiner: Examiner
     /// The record of its 100 responses.
     var expectations = ExpectContinueSupport()
-    /// The source of its streams.
     let streams: any StreamSource
     /// The clients for callers with separate credentials, by number.
     private var identities: [Int: UpstreamClient] = [:]

@@ -6,7 +6,6 @@ internal import EventLoop
 
 /// The transport of one worker's requests to upstreams and login servers.
 protocol UpstreamTransport: AnyObject {
-    /// Returns the streams to the upstream of `plan`.
     func streams(for plan: UpstreamPlan) -> any StreamSource
     /// Sends `request` of the login named `login`, and calls `finish` once, on the loop's thread, not from within.
     func send(

@@ -26,7 +26,6 @@ package struct AttemptQueue: Sendable {
 
     /// Changes of the next write.
     package private(set) var queued: [AttemptChange] = []
-    /// Last ticket.
     private var last = Ticket(number: 0)
     /// Last ticket of the current write, and its changes; `nil` while no write is running.
     private var writing: (ticket: Ticket, changes: [AttemptChange])?

@@ -16,7 +16,6 @@ extension SessionTable {
         case unanswered(UnansweredTrial)
     }
 
-    /// Returns true if the session of that generation is unverified.
     func isUnverified(_ key: SessionKey, generation: UInt64) -> Bool {
         entries[key]?.unverified?.generation == generation
     }

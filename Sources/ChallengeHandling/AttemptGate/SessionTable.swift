@@ -338,7 +338,6 @@ struct SessionEntry<Waiter: Sendable & Equatable>: Sendable {
     var backOff = BackOff()
     /// Latch that ended the last login.
     var latch: LatchKey?
-    /// Unverified session.
     var unverified: HeldSession?
     /// Exchange that is verifying the session.
     var verifier: Waiter?

@@ -41,12 +41,9 @@ package struct CredentialsByCaller: Sendable, Equatable {
 enum CredentialChoice {
     /// One credential for all callers.
     case one(String)
-    /// A credential by the caller.
     case byCaller(CredentialsByCaller)
 
-    /// Name of the one credential.
     var name: String? { if case .one(let name) = self { name } else { nil } }
-    /// Credentials by caller.
     var byCaller: CredentialsByCaller? { if case .byCaller(let byCaller) = self { byCaller } else { nil } }
 }
 

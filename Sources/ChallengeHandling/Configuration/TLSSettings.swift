@@ -67,7 +67,6 @@ extension TLSSettings {
 }
 
 extension ValueForm where Content == String {
-    /// A file in PEM.
     fileprivate static let pemFile = file.described(as: "PEM file")
     /// A digest of a public key.
     fileprivate static let pin = ValueForm("`sha256//BASE64`", plural: "`sha256//BASE64`") { $0.pin() }

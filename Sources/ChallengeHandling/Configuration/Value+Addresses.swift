@@ -19,7 +19,6 @@ package enum AddressReference: Sendable, Hashable {
         }
     }
 
-    /// Returns the address resolved at `base`.
     func resolved(at base: WebURL) -> WebURL? {
         switch self {
         case .absolute(let url): url

@@ -9,7 +9,6 @@ struct DigestImage: Sendable, Equatable {
     var parameters: [AuthenticationChallenge.Parameter]
     /// The address that sent the challenge.
     var url: WebURL
-    /// The client nonce.
     var clientNonce: String
     /// The count of the nonce's last use.
     var count: UInt32

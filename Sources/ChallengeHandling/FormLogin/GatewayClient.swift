@@ -182,7 +182,6 @@ struct GatewayClient {
         return jar
     }
 
-    /// Returns a session of `cookies` and `fields`.
     func session(_ cookies: CookieJar, fields: [InjectedField] = []) -> Session {
         Session(
             fields: fields, expiresAt: [cookies.expiresAt, endsAt].compactMap(\.self).min(),

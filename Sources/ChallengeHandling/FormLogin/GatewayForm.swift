@@ -14,7 +14,6 @@ struct GatewayForm {
     private let passwordForm: PasswordForm?
     private let base: WebURL
 
-    /// Creates the form of `step` on `page`.
     init(_ step: GatewayStep, on page: ExaminedResponse, policy: FormActionPolicy) {
         self.step = step
         self.page = page

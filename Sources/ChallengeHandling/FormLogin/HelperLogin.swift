@@ -8,7 +8,6 @@ internal import Secrets
 struct HelperLogin: SessionLogin {
     /// The gateway's rules, addresses and keys; its steps are not used.
     let gateway: GatewayLogin
-    /// The helper.
     let helper: LoginHelper
     /// The configured address of the login page; nil to search for the page.
     let page: WebURL?

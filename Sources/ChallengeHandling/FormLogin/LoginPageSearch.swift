@@ -4,7 +4,6 @@
 /// Search for a gateway's login page. It tries configured addresses first, then the address of a caller's request
 /// (CONTRIBUTING, rule 11).
 struct LoginPageSearch {
-    /// Outcome of a search.
     enum Outcome {
         case found(LoginPage)
         /// No login is needed for the waiting request, as the empty session records. `isCertain` if the server was in
@@ -16,7 +15,6 @@ struct LoginPageSearch {
 
     /// Observations of a search that found no login page.
     struct Miss {
-        /// The last response.
         var last: ExaminedResponse?
         /// The server's first failure.
         var trouble: LoginFailure?

@@ -113,7 +113,6 @@ extension LoginStep {
             Keys.timeout, Keys.success, Keys.failed, Keys.extract, Keys.expires,
         ] + HelperLoginSettings.keys)
 
-    /// Returns the value of `page`.
     static func page(_ fields: Fields) -> AddressReference? { fields[Keys.page] }
 
     /// Returns the value of `timeout` if it is written.

@@ -6,7 +6,6 @@ internal import Secrets
 
 /// Data that a server has sent so far in a login: its cookies, and its last response.
 struct ReceivedValues {
-    /// Cookies.
     var cookies: CookieJar
     /// Address of the next request, whose cookies count.
     var url: WebURL

@@ -11,7 +11,6 @@ internal import Secrets
 final class InjectedFieldSigner: RequestSigner {
     /// Field with the parts of its value.
     struct Field: Sendable, Equatable {
-        /// Name.
         var name: HTTPField.Name
         /// Methods of the requests that get the field; empty for all.
         var methods: [String]
@@ -19,7 +18,6 @@ final class InjectedFieldSigner: RequestSigner {
         var parts: [Part]
     }
 
-    /// Part of a value.
     enum Part: Sendable, Equatable {
         /// Text that is the same in all requests.
         case constant(Secret)

@@ -94,7 +94,6 @@ extension Value {
         return template
     }
 
-    /// Returns the members of a body.
     fileprivate func bodyMembers() -> [InjectionTemplates.Member] {
         let pointers = (members() ?? []).map { name, value -> JSONPointer? in
             let pointer = JSONPointer(name)

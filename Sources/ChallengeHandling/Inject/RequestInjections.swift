@@ -52,7 +52,6 @@ package final class RequestInjections: Sendable {
     private let names: [[UInt8]]
     /// Encoded path before the request's, without a slash at its end; nil without one.
     let path: Secret?
-    /// Values for members of bodies.
     private let members: [BodyMember]
     /// True if pages of the response have the secrets replaced.
     package let cleansPages: Bool

@@ -7,7 +7,6 @@ internal import Secrets
 
 /// End of a step of a MobileFirst login.
 enum MobileFirstInterruption: Error {
-    /// The login fails.
     case failed(LoginFailure)
     /// The server does not know the client (any more).
     case unknownClient

@@ -228,7 +228,6 @@ public struct TokenPlacement: Sendable, Equatable {
         (1...longest).contains(token.count) && token.allSatisfy { $0 > 0x20 && $0 < 0x7F }
     }
 
-    /// Returns the field with `token` as its value.
     func field(carrying token: Secret) -> InjectedField {
         InjectedField(
             name: field, value: prefix.isEmpty ? token : Secret(Array("\(prefix) ".utf8) + token.revealBytes()))

@@ -57,7 +57,6 @@ package struct HTMLPage: Sendable, Equatable {
             self.isDisabled = isDisabled
         }
 
-        /// Creates the input of a tag.
         init(_ tag: HTMLScanner.Tag, defaultType: String) {
             let type = tag["type"].map(HTMLPage.trimmed)?.lowercased() ?? defaultType
             let isBox = type == "checkbox" || type == "radio"

@@ -8,7 +8,6 @@ struct ByteSet: Sendable, Hashable {
     /// Creates an empty set.
     init() {}
 
-    /// Creates a set of one byte.
     init(_ byte: UInt8) { insert(byte) }
 
     /// All bytes.

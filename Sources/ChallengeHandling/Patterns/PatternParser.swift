@@ -5,7 +5,6 @@
 struct PatternParser {
     /// Tree of a pattern.
     indirect enum Node: Equatable {
-        /// One byte of a set.
         case bytes(ByteSet)
         /// Nodes one after the other.
         case sequence([Node])

@@ -5,7 +5,6 @@ internal import Secrets
 
 /// A configured security check. One login answers all checks of a response.
 package struct ConfiguredCheck: Sendable {
-    /// The handler of the check.
     let handler: HandledCheck
     /// The credential of the answer; `nil` if the handler finds it itself.
     package let credential: String?

@@ -202,7 +202,6 @@ package struct SessionImage: Sendable, Equatable {
     package var expiresAt: Int64?
     /// Fields added to each request.
     package var fields: [InjectedField]
-    /// Cookies of the session.
     var cookies: CookieJar?
     /// Image from which its signer is recreated, together with the credential.
     package var signer: SignerImage?

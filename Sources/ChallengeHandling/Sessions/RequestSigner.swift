@@ -82,7 +82,6 @@ public protocol SignerView: AnyObject {
 }
 
 extension SignedFields {
-    /// Makes the fields for `request` with `view`.
     init(_ request: SigningRequest, by view: any SignerView) throws(LoginFailure) {
         var fields: [InjectedField] = []
         let check = try view.sign(request) { fields.append(InjectedField(name: $0, value: $1)) }

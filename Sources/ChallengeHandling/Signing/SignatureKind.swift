@@ -59,9 +59,7 @@ struct SigningLogin: SessionLogin {
     /// Interval between lookups of the credential, in milliseconds. A changed value is used after this time at the latest.
     static let lookUpEvery: Int64 = 10_000
 
-    /// Key of the session.
     let key: SessionKey
-    /// Returns the signer for a credential.
     let makeSigner: @Sendable (Credential) throws(LoginFailure) -> any RequestSigner
 
     /// Looks up the credential and returns a session that signs.

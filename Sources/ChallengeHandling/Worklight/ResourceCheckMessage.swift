@@ -109,7 +109,6 @@ enum ClientRealms {
     static let antiXSRF = "wl_antiXSRFRealm"
     /// The realm that requires a token and a description of the client.
     static let device = "wl_deviceNoProvisioningRealm"
-    /// Their names.
     static let names: Set<String> = [antiXSRF, device]
 
     /// Returns the value that `wl_antiXSRFRealm` requires in `WL-Instance-Id`; `nil` if a field cannot carry it.

@@ -65,7 +65,6 @@ struct DaemonOptions: ParsableArguments {
     @Flag(name: .long, help: "Run it in this process, as this user, and not by the daemon.")
     var here = false
 
-    /// The configuration.
     var configuration: ConfigurationOptions { admin.configuration }
 
     /// True if a value may need a prompt. Only the daemon has values that were typed at its start; a command would have
@@ -122,7 +121,6 @@ struct AdminClient {
     }
 
     let path: String
-    /// Timeout of the answer.
     var timeout = Duration.seconds(30)
 
     init(path: String) { self.path = path }

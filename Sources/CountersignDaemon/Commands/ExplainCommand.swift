@@ -274,7 +274,6 @@ extension Explanation {
         return lines
     }
 
-    /// The explanation as JSON.
     var json: JSONValue {
         [
             "user": user.map { .integer(Int64($0)) } ?? .null,

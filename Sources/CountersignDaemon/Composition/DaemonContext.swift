@@ -23,7 +23,6 @@ final class DaemonContext: Sendable {
     let services: ClientServices
     /// The store of the attempt gate.
     let attempts: SealedAttemptStore
-    /// The sources of credentials.
     let sources: CredentialComposition
     /// The tokens that name callers.
     let callerTokens: CallerTokenLookup

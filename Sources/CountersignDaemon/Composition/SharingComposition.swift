@@ -17,7 +17,6 @@ struct SharingComposition {
     let digests: SharedDigests
     private let settings: SharedSessionSettings
 
-    /// The composition for `settings`.
     init(_ settings: SharedSessionSettings) {
         self.settings = settings
         let logger = Logger(label: "sessions")

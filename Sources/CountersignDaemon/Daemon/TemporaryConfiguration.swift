@@ -27,7 +27,6 @@ struct TemporaryConfiguration {
         }
     }
 
-    /// Returns a daemon with this configuration.
     func daemon(observer: (any LoginObserver)? = nil) throws -> Daemon {
         let path = "\(folder)/countersign.yaml"
         let (settings, problems) = Settings.load(path: path, environment: Process.environment)

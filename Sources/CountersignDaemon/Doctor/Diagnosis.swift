@@ -74,7 +74,6 @@ struct DoctorReport {
 
     private func count(_ state: Diagnosis.State) -> Int { diagnoses.count { $0.state == state } }
 
-    /// The report as JSON.
     var json: JSONValue {
         [
             "status": .string(state.rawValue), "summary": .string(summary),

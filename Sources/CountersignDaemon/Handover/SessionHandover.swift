@@ -110,7 +110,6 @@ struct SessionFingerprints: Sendable {
     /// The fingerprint of the login of the session `key`, in any scope. `nil` if no login is configured or its sessions are not handed over.
     subscript(key: SessionKey) -> [UInt8]? { logins[Self.loginKey(of: key)]?.digest }
 
-    /// Returns the codec of the signers of the session `key`.
     func codec(of key: SessionKey) -> SignerCodec { logins[Self.loginKey(of: key)]?.codec ?? .none }
 
     private static func loginKey(of key: SessionKey) -> SessionKey {

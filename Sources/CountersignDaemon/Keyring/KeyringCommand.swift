@@ -111,7 +111,6 @@ extension Secret {
     }
 }
 
-/// `keyring init`
 struct KeyringInit: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "init", abstract: "Create an empty keyring.",
@@ -132,7 +131,6 @@ struct KeyringInit: ParsableCommand {
     }
 }
 
-/// `keyring list`
 struct KeyringList: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "list", abstract: "Show names and fields, never values.",
@@ -158,7 +156,6 @@ struct KeyringList: ParsableCommand {
     }
 }
 
-/// `keyring rekey`
 struct KeyringRekey: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "rekey", abstract: "Change the passphrase of the keyring, with new keys.",

@@ -8,7 +8,6 @@ internal import Systemd
 enum LogLine: Equatable, Sendable {
     /// Bytes for standard error, with a newline.
     case bytes([UInt8])
-    /// An entry for the journal.
     case entry(JournalEntry)
 
     /// Renders a record for a destination.

@@ -9,7 +9,6 @@ internal import System
 ///
 /// The content is written to a temporary file, synchronized and renamed; then the directory is synchronized.
 struct FileReplacement {
-    /// The path of the file.
     let path: String
     /// Makes the kernel write a file or directory to the disk (fsync(2)).
     var synchronize: (_ descriptor: Int32) -> Int32 = { fsync($0) }

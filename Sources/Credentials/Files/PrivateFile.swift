@@ -159,7 +159,6 @@ package struct FileTrust: Sendable {
         self.state = state
     }
 
-    /// Returns the trust in the file at `path`.
     func trust(in path: String) -> PrivateFile.Trust {
         if let credentials, parentDirectory(of: path) == credentials { return .unchecked }
         return state.map { .ownerOnlyOrOwner(of: $0) } ?? .ownerOnly

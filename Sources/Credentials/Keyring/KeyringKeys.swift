@@ -54,7 +54,6 @@ struct KeyringKeys: Sendable {
             name: name, field: field, nonce: box.nonce, ciphertext: box.ciphertext, tag: box.tag)
     }
 
-    /// Opens the value of an entry.
     func open(_ entry: KeyringFormat.Entry) throws(KeyringError) -> Secret {
         let box = Sealing.Box(nonce: entry.nonce, ciphertext: entry.ciphertext, tag: entry.tag)
         let associated = KeyringFormat.associatedData(name: entry.name, field: entry.field)

@@ -135,7 +135,6 @@ private final class IncrementalDigest<Hash: HashFunction>: RunningDigest {
     func finish() -> [UInt8] { Array(hash.finalize()) }
 }
 
-/// Incremental SHA-512/256.
 private final class IncrementalSHA512t256: RunningDigest {
     let algorithm = DigestAlgorithm.sha512t256
     private var hash = SHA512t256()

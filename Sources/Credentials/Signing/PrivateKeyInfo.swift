@@ -18,7 +18,6 @@ struct PrivateKeyInfo {
         case rsaPSS
     }
 
-    /// Algorithm.
     let algorithm: Algorithm
     /// Bytes of the key, in the form of its algorithm. The caller overwrites them.
     private(set) var key: [UInt8]

@@ -53,7 +53,6 @@ private func firstAbsolute(_ list: String?) -> String? {
 struct PrivateDirectory {
     let path: String
 
-    /// True if the directory exists.
     var exists: Bool { FileSystem.allows(path, F_OK) }
 
     /// Creates the directory with mode 0700, and missing parents with the umask.

@@ -46,7 +46,6 @@ final class DemoServer: Sendable {
         }
     }
 
-    /// Returns a free port.
     static func freePort() throws(DemoServerError) -> UInt16 {
         let (listener, port) = try listen(port: 0)
         close(listener)

@@ -28,7 +28,6 @@ package struct ConfigurationLine: Sendable, Equatable {
     /// Returns a single value, quoted if necessary. A server's `${NAME}` is not a variable of this machine.
     package static func scalar(_ text: String) -> String { node(text).flowText }
 
-    /// Returns a list of values.
     static func list(_ texts: [String]) -> String { YAMLNode(list: texts.map(node)).flowText }
 
     private static func node(_ text: String) -> YAMLNode {

@@ -23,7 +23,6 @@ struct FormPlan {
         self.form = form
     }
 
-    /// The plan.
     var plan: LearnedPlan {
         let gateway = ConfigurationLine(
             "gateway: \(preset)",

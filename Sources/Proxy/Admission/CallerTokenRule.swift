@@ -6,7 +6,6 @@ internal import HTTPWire
 
 /// Tokens of a listener: each request must carry one of them.
 package struct CallerTokenRule: Sendable {
-    /// The field with the token.
     let field: CallerField
     /// The names of the credentials with the tokens.
     let credentials: [String]

@@ -355,7 +355,6 @@ struct HTTP1ServerMachine: ~Copyable {
         return .nothing
     }
 
-    /// Returns the action at the end of a drain.
     func drainIsOver() -> DrainEndAction {
         switch state {
         case .request(let request): request.drainIsOver

@@ -162,7 +162,6 @@ struct HTTP1ServerRequest {
         }
     }
 
-    /// The action at the end of a drain.
     var drainIsOver: Machine.DrainEndAction {
         guard responder == .service else { return .close }
         return switch response {

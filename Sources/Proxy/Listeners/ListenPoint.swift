@@ -158,7 +158,6 @@ package struct ListenError: Error, Sendable, Equatable, CustomStringConvertible 
 struct ListenSocket: Sendable {
     /// The address.
     var point: ListenPoint
-    /// The descriptor.
     let descriptor: Int32
     /// The name in the file system, if there is one.
     let file: SocketFile?

@@ -46,7 +46,6 @@ final class ConnectionQuotas: Sendable {
 
 /// The permit of one connection: at its listener, and among all callers.
 struct ConnectionPermit {
-    /// The denial of a permit.
     struct Denial {
         /// The reason for metrics and the reply.
         let reason: ConnectionRefusal
@@ -88,7 +87,6 @@ struct ConnectionPermit {
         everywhere?.leave(holder, at: listener)
     }
 
-    /// Returns true if the connection counts in `quotas`.
     func counts(in quotas: ConnectionQuotas) -> Bool { atListener === quotas || everywhere === quotas }
 }
 

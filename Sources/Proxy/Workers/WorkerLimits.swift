@@ -61,7 +61,6 @@ final class SharedCount: Sendable {
     /// The present count.
     var count: Int { entered.load(ordering: .relaxed) }
 
-    /// The limit of the count.
     var limit: Int { most.load(ordering: .relaxed) }
 
     /// Sets another limit. What is counted already stays.
@@ -80,7 +79,6 @@ final class SharedCount: Sendable {
 
 /// The counts with limits that all workers share.
 struct SharedCounts: Sendable {
-    /// Connections of callers.
     let callers: ConnectionQuotas
     /// Exchanges under way.
     let exchanges: SharedCount

@@ -114,12 +114,10 @@ extension ListenAddress: CustomStringConvertible {
 }
 
 extension ValueForm where Content == ListenAddress {
-    /// A listen address.
     static let listenAddress = ValueForm("address", plural: "addresses") { $0.listenAddress() }
 }
 
 extension Value {
-    /// Returns a listen address.
     func listenAddress() -> ListenAddress? {
         guard let text = word() else { return nil }
         do {

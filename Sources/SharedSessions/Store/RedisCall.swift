@@ -66,7 +66,6 @@ struct RedisCall {
         return arguments.isEmpty ? nil : RedisCall(plan, name: "", "close", arguments)
     }
 
-    /// Returns the call that opens the latches of a challenge.
     static func openLatches(of challenge: String, _ plan: RedisStorePlan) -> RedisCall {
         RedisCall(plan, name: "", "open", [.init(challenge)])
     }

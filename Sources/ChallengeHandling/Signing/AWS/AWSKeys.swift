@@ -12,7 +12,6 @@ struct AWSKeys: Sendable, Equatable {
     /// Token of a temporary key, which is sent with each request.
     var token: Secret?
 
-    /// Creates a key.
     init(id: Secret, secret: Secret, token: Secret? = nil) {
         self.id = id
         self.secret = secret

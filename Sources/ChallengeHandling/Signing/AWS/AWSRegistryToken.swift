@@ -94,7 +94,6 @@ struct AWSRegistryToken {
 
 /// Detector of a registry's 401, after which another token is needed.
 struct AWSRegistryDetector: ChallengeDetector {
-    /// `registry`.
     var kind: String { "registry" }
 
     /// Returns `challenged` for a 401 (RFC 9110 §15.5.2).

@@ -59,7 +59,6 @@ final class HMACSigner: RequestSigner {
         return digests.running(algorithm)
     }
 
-    /// Returns the fields of a request.
     func sign(_ request: SigningRequest) throws(LoginFailure) -> SignedFields {
         var values = SignedValues(request: request, digests: digests, nonce: makeNonce())
         let code = try bytes(of: text, values).withBytes { bytes in

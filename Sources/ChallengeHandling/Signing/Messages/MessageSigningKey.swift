@@ -10,7 +10,6 @@ struct MessageSigningKey: Sendable {
         case shared(Secret, any MessageDigests)
     }
 
-    /// Algorithm.
     let algorithm: MessageAlgorithm
     /// Value of `keyid`; nil: no parameter.
     let identifier: String?
