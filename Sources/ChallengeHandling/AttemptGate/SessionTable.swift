@@ -52,7 +52,7 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
         if let held = entry.held {
             if held.generation != rejected, !held.isExpired(at: now) { return .use(held) }
             entry.held = nil
-            // Nobody sends it again while the login runs.
+            // The dropped session is not sent again while the login runs.
             version &+= 1
         }
         if !entry.isLoggingIn {

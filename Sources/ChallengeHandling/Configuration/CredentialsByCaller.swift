@@ -82,7 +82,8 @@ extension CredentialsByCaller {
             fields.value.report("has neither by-user nor by-caller: add one of them, or write the name of a credential")
         }
         if users?.others != nil, callers?.others != nil {
-            fields.written(Keys.byCaller)?.report("\"*\" is already in by-user: it means all other callers")
+            fields.written(Keys.byCaller)?.report(
+                "\"*\" is already in by-user, and means all other callers: write it once")
         }
         guard users != nil || callers != nil else { return nil }
         return CredentialsByCaller(

@@ -72,7 +72,7 @@ public struct GatewayLogin: SessionLogin {
             if number > 0, step.page != nil {
                 page = try await client.open(try client.resolve(step.page, at: base, else: base), "page")
             }
-            // Later pages are answers to a submission. Nobody chose them.
+            // Later pages are answers to a submission; no caller chose them.
             let policy = FormActionPolicy(
                 base: base, loginPage: loginPage.leading(to: page, isFirst: number == 0),
                 verified: number == 0 ? verifiedForm.form : nil)

@@ -151,7 +151,7 @@ public final class RegistryService: Sendable {
     /// is known already.
     var versionCheck: SideRequest? { name == nil ? SideRequest(method: .get, url: api) : nil }
 
-    /// Adopts the name in a challenge, or returns an objection. Whoever controls a registry must not choose who gets
+    /// Adopts the name in a challenge, or returns an objection. The owner of a registry must not choose the receiver of
     /// the password.
     func learn(_ challenge: RegistryChallenge) -> String? {
         guard WebURL(challenge.realm) == url else {

@@ -40,7 +40,7 @@ struct AWSRoleLogin {
         return try await key(in: response)
     }
 
-    /// Returns the region that the service signs in: that of its name, and `us-east-1` for the global name.
+    /// Returns the region that the service signs in: that of its name, `us-east-1` for the global name, else `region`.
     static func region(of url: WebURL, or region: String) -> String {
         let labels = url.origin.host.split(separator: ".")
         if url.origin.host == "sts.amazonaws.com" { return "us-east-1" }
