@@ -48,11 +48,12 @@ final class SocketRegistry {
     var timer = TimerEffect.unchanged
     private var effects: [SocketEffect] = []
     private var head = 0
-    /// By descriptor: true for a connection that `openCallback` opened.
+    /// Flags by descriptor: true for a connection that `openCallback` opened.
     private var isTransfer: [Bool] = []
-    /// By descriptor: true if libcurl watches the connection.
+    /// Flags by descriptor: true if libcurl watches the connection.
     private var isWatched: [Bool] = []
-    /// By descriptor: number of times it was opened, to distinguish a closed connection from the next with its number.
+    /// Counts by descriptor: number of times it was opened, to distinguish a closed connection from the next with its
+    /// number.
     private var openings: [UInt64] = []
 
     /// Removes and returns the first effect.

@@ -64,7 +64,7 @@ package enum ReplyError: Error, Sendable, Equatable {
 }
 
 extension ReplyError: CustomStringConvertible {
-    /// In words, without a full stop.
+    /// The reason in words, without a full stop.
     package var description: String {
         switch self {
         case .malformed: "its answer follows no rule of the protocol"

@@ -153,7 +153,7 @@ extension ExchangeMachine {
         case truncate(ExchangeError)
         case wait
 
-        /// The same after the end of a transfer.
+        /// Action after the end of a transfer that corresponds to this one.
         var afterTransfer: EndAction {
             switch self {
             case .fail(let error): .fail(error)

@@ -12,17 +12,18 @@ public import Secrets
 public struct ClientConfiguration: Sendable {
     /// The time limits. None is endless.
     public struct Timeouts: Sendable {
-        /// For a connection, TLS included; 5 s.
+        /// Limit for a connection, TLS included; 5 s.
         public var connect = Duration.seconds(5)
-        /// For the head of a response, after sending its request; 60 s.
+        /// Limit for the head of a response, after sending its request; 60 s.
         public var response = Duration.seconds(60)
-        /// For the next piece of a response's body, sent or read; 5 minutes.
+        /// Limit for the next piece of a response's body, sent or read; 5 minutes.
         public var idle = Duration.seconds(300)
-        /// For the next piece of a request's body from the program that sends it; 60 s.
+        /// Limit for the next piece of a request's body from the program that sends it; 60 s.
         public var requestBody = Duration.seconds(60)
-        /// For a login that a request needs, its challenge handlers included; 3 minutes. The login itself continues.
+        /// Limit for a login that a request needs, its challenge handlers included; 3 minutes. The login itself
+        /// continues.
         public var login = Duration.seconds(180)
-        /// For one answer of a challenge handler, perhaps by a person; 2 minutes.
+        /// Limit for one answer of a challenge handler, perhaps by a person; 2 minutes.
         public var handler = Duration.seconds(120)
 
         /// The defaults.

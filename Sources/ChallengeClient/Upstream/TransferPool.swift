@@ -70,7 +70,7 @@ final class IdleStreams<Stream: IdleStream> {
 
     private let limit: Int
     private var isClosed = false
-    /// In order of idle time: the last is reused first, and unused ones grow old.
+    /// Idle streams in order of idle time: the last is reused first, and unused ones grow old.
     private var streams: [Stream] = []
     /// Lent to the stream that reads, so that waiting streams need no buffer.
     private var memory = ByteQueue()

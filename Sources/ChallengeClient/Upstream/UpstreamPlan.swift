@@ -9,7 +9,7 @@ package import HTTPWire
 package struct UpstreamPlan: Sendable {
     /// The time limits of an exchange.
     package struct Timeouts: Sendable, Equatable {
-        /// For a connection, TLS included.
+        /// Time for a connection, TLS included.
         package var connect: Duration
         /// Time from sending the request to the final response head.
         package var response: Duration

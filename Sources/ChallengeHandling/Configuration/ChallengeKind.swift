@@ -72,7 +72,7 @@ extension ChallengeKind {
     /// All needed fields.
     package var requiredFields: Set<String> { neededFields }
 
-    /// None: secrets are sent to the upstream only.
+    /// Empty by default: secrets are sent to the upstream only.
     package var loginAddresses: [(url: WebURL, key: String)] { [] }
 
     /// Nil: as to the upstream.

@@ -8,7 +8,7 @@ package final class CookieLine: Sendable {
     /// The names and values, the longest path first, then the oldest. `nil` without cookies.
     package let field: Secret?
     private let cookies: [Cookie]
-    /// By name: true if a caller's own cookie of that name replaces the session's.
+    /// Names of the cookies; true if a caller's own cookie of that name replaces the session's.
     private let names: [[UInt8]: Bool]
 
     init(_ cookies: [Cookie]) {

@@ -10,7 +10,7 @@ enum TextCoding: Sendable, CaseIterable {
     case plain
     /// `%2F` (RFC 3986 §2.1).
     case percent
-    /// The same, and `+` for a space.
+    /// Percent-encoding, with `+` for a space.
     case form
     /// `\/`, `\u003d` (RFC 8259 §7).
     case json

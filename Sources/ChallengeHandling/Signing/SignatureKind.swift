@@ -34,7 +34,7 @@ extension SignatureKind {
     /// All needed fields.
     package var requiredFields: Set<String> { neededFields }
 
-    /// None: the secret never leaves this machine.
+    /// Empty by default: the secret never leaves this machine.
     package var loginAddresses: [(url: WebURL, key: String)] { [] }
 
     /// Returns whether both are of one kind with equal settings.
