@@ -27,7 +27,7 @@ package struct KeyringFile: Sendable {
         trust = .ownerOnlyOrDirectory
     }
 
-    /// Creates an empty keyring, and its directory if missing. Never replaces an existsError file.
+    /// Creates an empty keyring, and its directory if missing. Never replaces an existing file.
     package func create(passphrase: Secret, cost: ScryptCost = .standard) throws(KeyringError) {
         let content = try Keyring(passphrase: passphrase, cost: cost).serialized()
         try passphrase.requireOneLine("a passphrase")
