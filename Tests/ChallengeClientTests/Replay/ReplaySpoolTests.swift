@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 import ChallengeClient
+import Glibc
 import Synchronization
 import Testing
 
@@ -129,5 +130,116 @@ struct ReplaySpoolTests {
         ])
     func reasons(trouble: ReplayTrouble, part: String) {
         #expect(trouble.reason.contains(part))
+    }
+}
+
+@Suite("Files without a name")
+final class UnnamedFileTests {
+    private let directory: String
+
+    init() throws {
+        directory = "/tmp/countersign-replay-\(getpid())-\(UInt32.random(in: 0 ... .max))"
+        unsafe try #require(mkdir(directory, 0o700) == 0)
+    }
+
+    deinit {
+        for name in names { unsafe unlink("\(directory)/\(name)") }
+        unsafe rmdir(directory)
+    }
+
+    private var names: [String] {
+        guard let listing = unsafe opendir(directory) else { return [] }
+        defer { unsafe closedir(listing) }
+        var names: [String] = []
+        while let entry = unsafe readdir(listing) {
+            let name = unsafe withUnsafePointer(to: &entry.pointee.d_name) { pointer in
+                unsafe pointer.withMemoryRebound(to: CChar.self, capacity: 256) { unsafe String(cString: $0) }
+            }
+            if name != ".", name != ".." { names.append(name) }
+        }
+        return names
+    }
+
+    private func target(ofLink path: String) -> String {
+        unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 4096) { space in
+            guard let start = space.baseAddress else { return "" }
+            let count = unsafe readlink(path, start, space.count)
+            return unsafe String(decoding: space.prefix(max(count, 0)).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        }
+    }
+
+    private func write(_ bytes: [UInt8], to file: UnnamedFile, at offset: Int) throws {
+        try unsafe bytes.withUnsafeBytes { try unsafe file.write($0, at: offset) }
+    }
+
+    private func read(_ count: Int, of file: UnnamedFile, at offset: Int) throws -> [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: count)
+        try unsafe bytes.withUnsafeMutableBytes { try unsafe file.read(into: $0, at: offset) }
+        return bytes
+    }
+
+    @Test("an unnamed file is read back at any offset, and never has a name", arguments: [false, true])
+    func roundTrip(isNamed: Bool) throws {
+        let file = try UnnamedFile(directory: directory, isNamed: isNamed)
+        #expect(names == [])
+        try write([1, 2, 3], to: file, at: 0)
+        try write([4, 5], to: file, at: 3)
+        #expect(try read(5, of: file, at: 0) == [1, 2, 3, 4, 5])
+        #expect(try read(2, of: file, at: 2) == [3, 4])
+        #expect(throws: ReplayFileError(EIO)) { try self.read(3, of: file, at: 3) }
+    }
+
+    @Test("an unnamed file is readable by its owner only", arguments: [false, true])
+    func mode(isNamed: Bool) throws {
+        let file = try UnnamedFile(directory: directory, isNamed: isNamed)
+        let modes = (0..<4096).compactMap { number -> mode_t? in
+            // `DIRECTORY/#123 (deleted)`.
+            guard target(ofLink: "/proc/self/fd/\(number)").hasPrefix(directory + "/") else { return nil }
+            var state = stat()
+            return unsafe fstat(Int32(number), &state) == 0 ? state.st_mode & 0o7777 : nil
+        }
+        #expect(modes == [0o600])
+        withExtendedLifetime(file) {}
+    }
+
+    @Test("a name that a crash left behind goes, and a link under that name is not followed")
+    func leftBehind() throws {
+        let name = "\(directory)/.countersign-replay"
+        let other = "\(directory)/other"
+        close(unsafe open(other, O_CREAT | O_WRONLY, 0o600))
+        #expect(unsafe symlink(other, name) == 0)
+        let file = try UnnamedFile(directory: directory, isNamed: true)
+        try write([1], to: file, at: 0)
+        #expect(names == ["other"])
+        var state = stat()
+        #expect(unsafe stat(other, &state) == 0 && state.st_size == 0)
+    }
+
+    @Test("a missing directory is made, one whose parent is missing is an error")
+    func missing() throws {
+        unsafe rmdir(directory)
+        _ = try UnnamedFile(directory: directory)
+        #expect(throws: ReplayFileError(ENOENT)) { try UnnamedFile(directory: directory + "/a/b") }
+        close(unsafe open("\(directory)/file", O_CREAT | O_WRONLY, 0o600))
+        #expect(throws: ReplayFileError(ENOTDIR)) { try UnnamedFile(directory: directory + "/file") }
+    }
+
+    @Test("a file system is left an eighth of its room", .enabled(if: geteuid() == 0), arguments: [1, 16])
+    func full(size: Int) throws {
+        // Where an administrator may not mount either, as in some containers, there is nothing to try.
+        guard unsafe mount("none", directory, "tmpfs", 0, "size=\(size)m") == 0 else { return }
+        defer { unsafe umount2(directory, Int32(MNT_DETACH)) }
+        let file = try UnnamedFile(directory: directory)
+        let piece = [UInt8](repeating: 1, count: 65_536)
+        var count = 0
+        let error = #expect(throws: ReplayFileError.self) {
+            while count < 32 * size {
+                try self.write(piece, to: file, at: count * piece.count)
+                count += 1
+            }
+        }
+        #expect(error == ReplayFileError(ENOSPC))
+        #expect(count == 14 * size)
+        #expect(try read(piece.count, of: file, at: (14 * size - 1) * piece.count) == piece)
     }
 }

@@ -42,3 +42,11 @@ extension ExchangeMachine {
         expect(ready(isUnverified: true), .send)
     }
 }
+
+/// Holds a value against the one that is expected. `#expect` copies what it shows, and a machine cannot be copied.
+func expect<Value: Equatable>(
+    _ value: Value, _ expected: Value, _ comment: @autoclosure () -> Comment? = nil,
+    at location: SourceLocation = #_sourceLocation
+) {
+    #expect(value == expected, comment(), sourceLocation: location)
+}
