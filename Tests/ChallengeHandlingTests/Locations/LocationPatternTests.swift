@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 import ChallengeHandling
+import TestSupport
 import Testing
 
 @Suite("Location patterns")
@@ -129,5 +130,179 @@ struct LocationPatternTests {
         #expect(try LocationPattern("ann:pw@a.com/x").description == "ann:<redacted>@a.com/x")
         #expect(try LocationPattern("ann:pw@a.com/x").text == "ann:pw@a.com/x")
         #expect(try Location("ann:pw@a.com:81/x").description == "ann:<redacted>@a.com:81/x")
+    }
+}
+
+@Suite("Location patterns, by many examples")
+struct LocationPropertyTests {
+    @Test("a printed location pattern parses to an equal pattern")
+    func roundTrip() throws {
+        var examples = Examples(seed: 1)
+        for _ in 0..<2000 {
+            let pattern = try LocationPattern(examples.pattern())
+            #expect(try LocationPattern(pattern.text) == pattern, "\(pattern.text)")
+        }
+    }
+
+    @Test("of the patterns that cover a location exactly one takes precedence over all others")
+    func oneWinner() throws {
+        var examples = Examples(seed: 2)
+        var contested = 0
+        for _ in 0..<500 {
+            let patterns = try Set((0..<40).map { _ in try LocationPattern(examples.pattern()) })
+            let location = try Location(examples.uri())
+            let covering = patterns.filter { $0.covers(location) }
+            let winners = covering.filter { one in
+                covering.allSatisfy { $0 == one || (one.isMoreSpecific(than: $0) && !$0.isMoreSpecific(than: one)) }
+            }
+            #expect(winners.count == min(covering.count, 1), "\(location): \(covering)")
+            contested += covering.count > 1 ? 1 : 0
+        }
+        #expect(contested > 50, "the examples must put the rule to the test")
+    }
+
+    @Test("a location table finds the most specific pattern in any order of registration")
+    func orderDoesNotMatter() throws {
+        var examples = Examples(seed: 3)
+        for _ in 0..<200 {
+            let patterns = try Array(Set((0..<20).map { _ in try LocationPattern(examples.pattern()) }))
+            let location = try Location(examples.uri())
+            var forward = LocationTable<Int>()
+            var backward = LocationTable<Int>()
+            for (index, pattern) in patterns.enumerated() { forward.register(index, at: pattern) }
+            for (index, pattern) in patterns.enumerated().reversed() { backward.register(index, at: pattern) }
+            #expect(forward.match(location)?.pattern == backward.match(location)?.pattern)
+            let winner = patterns.first { one in
+                one.covers(location)
+                    && patterns.allSatisfy { $0 == one || !$0.covers(location) || one.isMoreSpecific(than: $0) }
+            }
+            #expect(forward.match(location)?.pattern == winner)
+        }
+    }
+
+    @Test("no text traps the parser of location patterns")
+    func anyText() {
+        var examples = Examples(seed: 4)
+        var accepted = 0
+        for _ in 0..<5000 {
+            let text = examples.noise()
+            if let pattern = try? LocationPattern(text) {
+                accepted += 1
+                #expect(throws: Never.self) { try LocationPattern(pattern.text) }
+            }
+            _ = try? Location(text)
+        }
+        #expect(accepted > 0)
+    }
+}
+
+/// Random texts over a vocabulary so small that they meet each other.
+private struct Examples {
+    private var random: SplitMix
+
+    init(seed: UInt64) { random = SplitMix(state: seed) }
+
+    mutating func pattern() -> String {
+        let user = pick(["", "", "*@", "ann@", "ann:*@", "ann:pw@", "b%41@"])
+        let host = pick(["*", "*.com", "*.a.com", "a.com", "b.a.com", "[::1]", "*.b.a.com", "B.A.com."])
+        let port = pick(["", "", ":*", ":*", ":81", ":443"])
+        let path = pick(["", "/", "/*", "/x", "/x/*", "/x/y", "/%78/y/*", "/x%2f", "/a*"])
+        return pick(["", "", "https://", "ws://"]) + user + host + port + path
+    }
+
+    mutating func uri() -> String {
+        let user = pick(["", "", "ann@", "ann:pw@", "ann:no@"])
+        let host = pick(["a.com", "b.a.com", "c.b.a.com", "[::1]", "com"])
+        return "http://" + user + host + pick(["", ":81", ":443"]) + pick(["", "/x", "/x/y", "/x/y/z", "/z"])
+    }
+
+    mutating func noise() -> String {
+        let signs = [
+            "a", "b.c", "*", ".", ":", "/", "@", "[", "]", "%", "%4", "%61", "://", "http", "8", "?", "#", "é", " ",
+        ]
+        return (0..<Int.random(in: 0...8, using: &random)).map { _ in pick(signs) }.joined()
+    }
+
+    private mutating func pick(_ choices: [String]) -> String {
+        choices.randomElement(using: &random) ?? ""
+    }
+}
+
+@Suite("Location tables")
+struct LocationTableTests {
+    @Test(
+        "the most specific location pattern takes precedence, part by part",
+        arguments: [
+            // winner, loser, a URI that both cover
+            ("a.b.com", "*.b.com", "a.b.com"), ("*.b.com", "*.com", "a.b.com"), ("*.com", "*", "a.b.com"),
+            ("a.com", "a.com:*", "a.com"), ("a.com/x", "a.com/*", "a.com/x"), ("a.com/x", "a.com/x/*", "a.com/x"),
+            ("a.com/x/*", "a.com/*", "a.com/x/y"), ("ann:pw@a.com", "ann:*@a.com", "ann:pw@a.com"),
+            ("ann:*@a.com", "*@a.com", "ann:pw@a.com"), ("ann@a.com", "*@a.com", "ann@a.com"),
+            // An earlier part outweighs all later ones.
+            ("a.com:*/*", "*:80/x", "a.com/x"), ("*.b.com:*/*", "*.com:80/x", "a.b.com/x"),
+            ("a.com:80/*", "a.com:*/x", "a.com/x"), ("*@a.com/x", "ann@a.com/*", "ann@a.com/x"),
+        ])
+    func specificity(winner: String, loser: String, uri: String) throws {
+        let (winner, loser) = (try LocationPattern(winner), try LocationPattern(loser))
+        #expect(winner.isMoreSpecific(than: loser))
+        #expect(!loser.isMoreSpecific(than: winner))
+        var table = LocationTable<String>()
+        table.register("loser", at: loser)
+        table.register("winner", at: winner)
+        let match = try #require(table.match(Location(uri)))
+        #expect(match.pattern == winner)
+        #expect(match.handlers == ["winner"], "the more specific pattern hides the other altogether")
+    }
+
+    @Test("handlers at one pattern are in the order of registration, however the pattern was written")
+    func registrationOrder() throws {
+        var table = LocationTable<String>()
+        table.register("first", at: try LocationPattern("https://A.com/x/"))
+        table.register("second", at: try LocationPattern("a.com:443/x"))
+        #expect(table.patterns.count == 1)
+        #expect(try table.match(Location("https://a.com/x"))?.handlers == ["first", "second"])
+    }
+
+    @Test("unregister removes one registration and leaves the others")
+    func unregisterOne() throws {
+        var table = LocationTable<String>()
+        let pattern = try LocationPattern("a.com")
+        for handler in ["one", "two", "one"] { table.register(handler, at: pattern) }
+        table.unregister("one", at: try LocationPattern("http://a.com/"))
+        #expect(try table.match(Location("a.com"))?.handlers == ["two", "one"])
+    }
+
+    @Test("unregister does nothing if the handler or the pattern is unknown")
+    func unregisterNone() throws {
+        var table = LocationTable<String>()
+        table.register("one", at: try LocationPattern("*.com"))
+        table.unregister("two", at: try LocationPattern("*.com"))
+        table.unregister("one", at: try LocationPattern("a.com"))
+        #expect(try table.match(Location("a.com"))?.handlers == ["one"], "no hole is punched into a wildcard")
+    }
+
+    @Test("after the last handler of a pattern is removed, a wildcard matches again")
+    func unregisterLast() throws {
+        var table = LocationTable<String>()
+        table.register("wide", at: try LocationPattern("*.com"))
+        table.register("narrow", at: try LocationPattern("a.com"))
+        table.unregister("narrow", at: try LocationPattern("a.com"))
+        #expect(try table.match(Location("a.com"))?.handlers == ["wide"])
+    }
+
+    @Test("*.example.com and example.com:* can both be registered")
+    func noLostRegistration() throws {
+        var table = LocationTable<String>()
+        table.register("below", at: try LocationPattern("*.example.com"))
+        table.register("port", at: try LocationPattern("example.com:*"))
+        #expect(try table.match(Location("a.example.com"))?.handlers == ["below"])
+        #expect(try table.match(Location("example.com:8080"))?.handlers == ["port"])
+    }
+
+    @Test("a location that no pattern covers has no handlers")
+    func nobody() throws {
+        var table = LocationTable<String>()
+        table.register("one", at: try LocationPattern("a.com"))
+        #expect(try table.match(Location("b.com")) == nil)
     }
 }

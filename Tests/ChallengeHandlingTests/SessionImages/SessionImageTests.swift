@@ -182,3 +182,114 @@ private final class OtherSigner: RequestSigner {
     func sign(_ request: SigningRequest) throws(LoginFailure) -> SignedFields { SignedFields() }
     func learn(status: Int, fields: HTTPFields, target: String) {}
 }
+
+@Suite("Digest signers as they are handed over")
+struct DigestImageTests {
+    private static let image = DigestImage(
+        parameters: [.init(name: "realm", value: "a \"b\""), .init(name: "nonce", value: "n")],
+        url: WebURL(origin: SampleImages.origin, path: "/start", query: "x=1"), clientNonce: "ours", count: 17,
+        isAccepted: true)
+
+    @Test("a Digest signer's image is restored unchanged, but not if truncated, longer, or of another kind")
+    func exact() throws {
+        let bytes = try #require(Self.image.encoded).bytes.revealBytes()
+        #expect(try read(bytes) == Self.image)
+        for length in bytes.indices { #expect(try read(Array(bytes[..<length])) == nil) }
+        #expect(try read(bytes + [0]) == nil)
+        #expect(try read(Array("OTHERS1 ".utf8) + bytes.dropFirst(8)) == nil)
+    }
+
+    @Test("a changed byte in a Digest signer's image is an error, or gives a valid image")
+    func changed() throws {
+        let bytes = try #require(Self.image.encoded).bytes.revealBytes()
+        for index in bytes.indices {
+            for change: UInt8 in [0x01, 0x80, 0xFF] {
+                var bytes = bytes
+                bytes[index] ^= change
+                guard let image = try read(bytes) else { continue }
+                #expect(try read(#require(image.encoded).bytes.revealBytes()) == image)
+            }
+        }
+    }
+
+    @Test("a Digest signer that could not be read back has no image")
+    func notWritten() {
+        var broken = Self.image
+        broken.clientNonce = "a\r\nb"
+        var many = Self.image
+        many.parameters = (0..<17).map { .init(name: "p\($0)", value: "") }
+        var twice = Self.image
+        twice.parameters.append(twice.parameters[0])
+        #expect(broken.encoded == nil && many.encoded == nil && twice.encoded == nil)
+    }
+
+    @Test("of several schemes, the one of the image recreates the signer")
+    func ofSeveral() throws {
+        let origin = SampleImages.origin
+        let plan = SchemePlan(
+            name: "api", schemes: [BasicScheme(), DigestScheme(digests: NoDigests())], key: nil,
+            address: WebURL(origin: origin, path: "/"))
+        let ann = Credential(name: "corp", fields: ["username": Secret("ann"), "password": Secret("p")])
+        let image = try #require(Self.image.encoded)
+        let other = try #require(SignerImage(Secret("DIGEST2 ")))
+        #expect(plan.codec.signer(of: image, for: ann)?.image == image)
+        #expect(plan.codec.signer(of: other, for: ann) == nil)
+        #expect(plan.codec.signer(of: image, for: Credential(name: "corp", fields: [:])) == nil)
+    }
+
+    private func read(_ bytes: [UInt8]) throws -> DigestImage? {
+        DigestImage(try #require(SignerImage(Secret(bytes))))
+    }
+}
+
+/// Sessions of each kind, by what they are.
+enum SampleImages {
+    static let origin = Origin(scheme: .https, host: "api.example.com", port: 8443)
+    static let key = SessionKey(origin: origin, challenge: "api", credential: "corp", scope: "read write")
+    static let latch = LatchKey(
+        origin: Origin(scheme: .https, host: "id.example.com"), challenge: "api", credential: "corp")
+
+    static let names = ["cookies", "digest", "empty", "basic", "token", "many versions"]
+
+    static let all: [String: SessionImage] = [
+        "empty": image(),
+        "token": image {
+            $0.fields = [InjectedField(name: .authorization, value: Secret("Bearer abc.def"))]
+            $0.expiresAt = 1_800_000_060_000
+            $0.versions = ["corp": Array(repeating: 7, count: 32)]
+        },
+        "basic": image {
+            $0.fields = [InjectedField(name: .authorization, value: Secret("Basic dTpw"))]
+            $0.latch = SessionImage.LatchImage(key: latch, retryAfter: 1_800_000)
+        },
+        "many versions": image {
+            $0.versions = ["a": [1], "b": [], "c": Array(repeating: 9, count: 64)]
+        },
+        "cookies": image { $0.cookies = jar },
+        "digest": image { $0.signer = digest.encoded },
+    ]
+
+    private static var jar: CookieJar {
+        var jar = CookieJar()
+        guard let url = WebURL("https://api.example.com/app/login") else { return jar }
+        for line in ["JSESSIONID=AB12; Secure", "LtpaToken2=x y; Domain=example.com; Path=/", "t=; Max-Age=60"] {
+            _ = jar.store(line, from: url, now: 1_800_000_000_000)
+        }
+        jar.pass(names: ["t"])
+        return jar
+    }
+
+    private static let digest = DigestImage(
+        parameters: [
+            .init(name: "realm", value: "a \"b\""), .init(name: "nonce", value: "n"), .init(name: "qop", value: "auth"),
+        ],
+        url: WebURL(origin: origin, path: "/start", query: "x=1"), clientNonce: "ours", count: 17, isAccepted: true)
+
+    private static func image(_ change: (inout SessionImage) -> Void = { _ in }) -> SessionImage {
+        var image = SessionImage(
+            key: key, configuration: Array(repeating: 3, count: 32), versions: [:], establishedAt: 1_800_000_000_000,
+            expiresAt: nil, fields: [], cookies: nil, signer: nil, latch: nil)
+        change(&image)
+        return image
+    }
+}

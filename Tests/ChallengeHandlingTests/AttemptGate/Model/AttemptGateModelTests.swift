@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+import ChallengeHandling
 import Testing
 
 @Suite("Attempt gate model")
@@ -53,5 +54,50 @@ struct AttemptGateModelTests {
         #expect(remembered > 20 && restarts > 200, "\(remembered), \(restarts)")
         #expect(spared > 20 && codes > 100, "\(spared), \(codes)")
         #expect(together > 50 && lost > 10, "\(together), \(lost)")
+    }
+}
+
+extension GateRig {
+    func failure(_ code: LoginFailure.Code, _ key: SessionKey) -> LoginFailure {
+        LoginFailure(code, challenge: key.challenge, detail: "")
+    }
+
+    /// What has happened, so that a test can tell that its schedules were no idle ones.
+    struct Counts {
+        var answers = 0, logins = 0, unverifiedSessions = 0, rejections = 0, shared = 0, renewals = 0, latched = 0,
+            givenUp = 0
+        var confirmations = 0, resources = 0, remembered = 0, spared = 0, codes = 0, restarts = 0, together = 0,
+            lost = 0
+    }
+
+    /// Notes the first rule that is broken now.
+    mutating func checkRules() {
+        for (name, account) in server.accounts {
+            // A value that the server never took is refused once; one that it took is in doubt at first (rules 3 and 4).
+            for (password, count) in account.refusals where count > 1 && !account.taken.contains(password) {
+                broken = broken ?? "\(name)'s wrong password \(password) was sent \(count) times"
+            }
+            if account.codes.values.contains(where: { $0 > 1 }) { broken = broken ?? "\(name)'s code was used twice" }
+        }
+        // Logins of this challenge are told how many attempts remain; nothing else sends its passwords.
+        for name in ["ann", "bob"] where server.accounts[name]?.remaining ?? 1 < 1 {
+            broken = broken ?? "\(name)'s last attempt was used"
+        }
+        for exchange in exchanges.keys.sorted() {
+            guard case .waiting(let key, _) = exchanges[exchange] else { continue }
+            let isTried = exchanges.values.contains {
+                if case .sent(key, _, _, isUnverified: true, _) = $0 { true } else { false }
+            }
+            let isConfirmed =
+                confirmations.contains { $0.key.isSibling(of: key) } || writes.contains { $0.key.isSibling(of: key) }
+            if !isTried, !isConfirmed, !logins.contains(where: { $0.key.isSibling(of: key) }) {
+                broken = broken ?? "\(exchange) waits for \(key), and nobody will tell it"
+            }
+        }
+        // One that was tried while its credential was found to be wrong may still be under way when the next is tried.
+        let tried = exchanges.values.compactMap {
+            if case .sent(_, let held, _, isUnverified: true, _) = $0 { held.generation } else { nil }
+        }
+        if Set(tried).count < tried.count { broken = broken ?? "two try one session" }
     }
 }

@@ -83,3 +83,60 @@ struct JSONParserTests {
         #expect(parsed("\"a" + String(repeating: "\\u0300", count: 31) + "\"") == nil)
     }
 }
+
+@Suite("JSON values")
+struct JSONValueTests {
+    @Test(
+        "a number that is whole in 64 bits is an integer, however it is written",
+        arguments: [
+            ("1", 1), ("1.0", 1), ("1e3", 1000), ("-0.0", 0), ("9223372036854775807", .max),
+            // A double has no fraction up there.
+            ("92203685477222077.0290100", 92_203_685_477_222_080),
+        ] as [(String, Int64)])
+    func whole(_ text: String, _ number: Int64) {
+        #expect(JSONValue(parsing: Array(text.utf8)) == .integer(number))
+    }
+
+    @Test(
+        "a number with a fraction or beyond 64 bits is not an integer",
+        arguments: ["1.5", "-1e-3", "1e300", "9223372036854775808"])
+    func broken(_ text: String) throws {
+        let value = try #require(JSONValue(parsing: Array(text.utf8)))
+        guard case .double = value else {
+            Issue.record("\(text) is \(value)")
+            return
+        }
+        #expect(value.integerValue == nil && JSONValue(parsing: value.serialized()) == value)
+    }
+}
+
+@Suite("JSON pointers")
+struct JSONPointerTests {
+    /// RFC 6901 section 5.
+    private static let example = #"{"foo": ["bar", "baz"], "": 0, "a/b": 1, "c%d": 2, "e^f": 3, " ": 7, "m~n": 8}"#
+
+    @Test(
+        "a JSON pointer finds values as in RFC 6901 §5",
+        arguments: [
+            ("/foo/0", "bar"), ("/foo/1", "baz"), ("/", 0), ("/a~1b", 1), ("/c%d", 2), ("/e^f", 3), ("/ ", 7),
+            ("/m~0n", 8),
+        ] as [(String, JSONValue)])
+    func found(text: String, value: JSONValue) throws {
+        let json = try #require(JSONValue(parsing: Array(Self.example.utf8)))
+        let pointer = try #require(JSONPointer(text))
+        #expect(pointer.value(in: json) == value && pointer.source == text)
+    }
+
+    @Test(
+        "a JSON pointer to a missing value finds none",
+        arguments: [
+            "/foo/2", "/foo/-", "/foo/01", "/foo/+1", "/foo/-1", "/foo/99999999999999999999", "/bar", "/foo/0/x", "//",
+        ])
+    func missing(text: String) throws {
+        let json = try #require(JSONValue(parsing: Array(Self.example.utf8)))
+        #expect(try #require(JSONPointer(text)).value(in: json) == nil)
+    }
+
+    @Test("a malformed JSON pointer is refused", arguments: ["", "foo", "a/b", "/a~", "/a~2b", "#/foo", "$.foo"])
+    func malformed(text: String) { #expect(JSONPointer(text) == nil) }
+}
