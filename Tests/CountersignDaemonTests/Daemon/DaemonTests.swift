@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import Glibc
+import Settings
+import SettingsReading
+import System
+import Systemd
+import Testing
+
+@testable import CountersignDaemon
+
+@Suite("Exit codes of a start that fails")
+struct StartFailureTests {
+    private func exitCode(of error: any Error) throws -> Int32 {
+        try #require(throws: Failure.self) { try StartFailure.explained { throw error } }.code
+    }
+
+    @Test(
+        "what passes by itself is 69, so that the manager starts the daemon again",
+        arguments: [EMFILE, ENFILE, ENOMEM, EIO])
+    func passing(code: Int32) throws {
+        #expect(SystemError(code: code).mayPass)
+        #expect(try exitCode(of: ListenSocketsError.refused(errno: code)) == 69)
+        #expect(try exitCode(of: ListenSocketsError.unusable(name: "a", descriptor: 3, errno: code)) == 69)
+        #expect(try exitCode(of: CompositionError("later", mayPass: true)) == 69)
+    }
+
+    @Test("what only a person can fix is 78, after which the manager leaves the daemon stopped")
+    func lasting() throws {
+        #expect(!SystemError(code: ENOENT).mayPass && !SystemError(code: EACCES).mayPass)
+        #expect(try exitCode(of: ListenSocketsError.refused(errno: EINVAL)) == 78)
+        #expect(try exitCode(of: ListenSocketsError.mismatch(configured: ["a"], passed: [])) == 78)
+        #expect(try exitCode(of: CompositionError("users: there is no user ann on this machine")) == 78)
+    }
+
+    @Test("a configuration that cannot be read is 69 if that may pass, and 78 if the file is wrong or missing")
+    func configuration() {
+        // Reading another process's memory at 0 fails with EIO.
+        let unread = Settings.load(path: "/proc/self/mem", environment: [:]).problems
+        #expect(unread.count == 1 && ConfigurationFile.exitCode(of: unread) == 69, "\(unread)")
+        let missing = Settings.load(path: "/nowhere.yaml", environment: [:]).problems
+        #expect(ConfigurationFile.exitCode(of: missing) == 78)
+        #expect(ConfigurationFile.exitCode(of: unread + missing) == 78)
+    }
+}
+
+@Suite("The record of reloads")
+struct ReloadRecordTests {
+    @Test(
+        "a reload record is read as it was written",
+        arguments: [
+            ReloadRecord(configuration: "/etc/countersign/countersign.yaml", count: 0, refusal: nil),
+            ReloadRecord(configuration: "a b", count: 7, refusal: "x.yaml:1:2: what: é is wrong"),
+        ])
+    func roundTrip(_ record: ReloadRecord) {
+        #expect(ReloadRecord(record.text) == record)
+    }
+
+    @Test("a reload record tells the admin socket, with a refusal and without")
+    func socket() {
+        for refusal in [nil, "x.yaml:1:2: wrong"] {
+            var record = ReloadRecord(configuration: "a", count: 1, refusal: refusal)
+            record.socket = "/run/countersign/admin.sock"
+            #expect(ReloadRecord(record.text) == record)
+        }
+        #expect(ReloadRecord("a\n1\nadmin unix:/s\nb\nc\n") == nil)
+    }
+
+    @Test("line breaks in a refusal add no lines to a reload record")
+    func lineBreaks() {
+        let record = ReloadRecord(configuration: "a", count: 1, refusal: "one\ntwo\r\u{0}three\u{7F}")
+        #expect(ReloadRecord(record.text)?.refusal == "one two  three ")
+    }
+
+    @Test(
+        "a truncated or foreign file is not a reload record",
+        arguments: ["", "a", "a\n", "a\n1", "a\nx\n", "a\n1\nb\nc\n"])
+    func damaged(_ text: String) {
+        #expect(ReloadRecord(text) == nil)
+    }
+}
+
+@Suite("The required fields of credentials")
+struct NeededFieldsTests {
+    @Test("the required fields of a credential are those that its challenges use, by kind")
+    func kinds() throws {
+        let text = """
+            listeners: [{ address: "127.0.0.1:8080", upstream: bank }]
+            upstreams: { bank: { url: "https://bank.example.com/" } }
+            challenges:
+              - { name: a, upstream: bank, inject: { X-Key: "{key}" }, credential: one }
+              - { name: b, at: bank.example.com/b/*, inject: { X-Pair: "{password}-{username}" }, credential: two }
+              - { name: c, at: bank.example.com/c/*, scheme: basic, credential: { by-user: { "1001": three, "*": four } } }
+              - name: d
+                at: bank.example.com/d/*
+                scheme: bearer
+                credential: five
+                token: { url: "https://id.example.com/token", grant: client-credentials }
+              - { name: e, at: bank.example.com/e/*, gateway: webseal, credential: one }
+            """
+        let settings = try #require(Settings.parse(Array(text.utf8), file: "f", environment: [:]).settings)
+        #expect(
+            settings.neededFields == [
+                "one": ["key", "username", "password"], "two": ["username", "password"],
+                "three": ["username", "password"], "four": ["username", "password"],
+                "five": ["client-id", "client-secret"],
+            ])
+    }
+}
+
+@Suite("State that the disk has refused")
+struct StateRetriesTests {
+    @Test("is written again after a second, then after twice the pause each time, and at most every five minutes")
+    func pauses() {
+        var retries = StateRetries()
+        var attempts: [Int64] = []
+        for now in stride(from: Int64(0), through: 2_000_000, by: 1_000)
+        where retries.isDue(hasUnwritten: true, now: now) {
+            attempts.append(now)
+        }
+        #expect(attempts.prefix(5) == [1_000, 3_000, 7_000, 15_000, 31_000])
+        #expect(attempts.suffix(2).last.map { $0 - attempts[attempts.count - 2] } == StateRetries.longestPause)
+    }
+
+    @Test("is not written again once it is written, and the next failure begins with a second")
+    func over() {
+        var retries = StateRetries()
+        for now: Int64 in [0, 1_000, 3_000] { _ = retries.isDue(hasUnwritten: true, now: now) }
+        let written = retries.isDue(hasUnwritten: false, now: 100_000)
+        let failed = retries.isDue(hasUnwritten: true, now: 100_000)
+        let early = retries.isDue(hasUnwritten: true, now: 100_999)
+        let again = retries.isDue(hasUnwritten: true, now: 101_000)
+        #expect([written, failed, early, again] == [false, false, false, true])
+    }
+}
