@@ -225,3 +225,6 @@ struct SealedAttemptStoreTests {
         #expect(store.values["accepted-credentials"] != marks)
     }
 }
+
+/// In place of files, for a state thread.
+extension MemoryStore: StateFiles {}
