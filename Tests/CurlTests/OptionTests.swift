@@ -64,3 +64,104 @@ struct FeatureTests {
             ])
     }
 }
+
+@Suite("Header lists")
+struct HeaderListTests {
+    /// What the server saw of a request with the fields that `fill` puts in.
+    private func request(_ fill: @Sendable (HeaderList) throws -> Void) async throws -> [String] {
+        let server = try Server()
+        let client = try Client()
+        let outcome = try await client.fetch(server.url("/echo-head")) { _, handle, _ in
+            let list = HeaderList()
+            try fill(list)
+            try handle.set(.httpHeader, list)
+        }
+        await client.close()
+        return String(decoding: outcome.body, as: UTF8.self).split(separator: "\r\n").map(String.init)
+    }
+
+    @Test("fields are sent in order, and libcurl's own fields can be suppressed")
+    func order() async throws {
+        let lines = try await request { list in
+            list.suppress("Accept")
+            try list.append(name: "Host", value: "bank.example")
+            try list.append(name: "X-First", value: "1")
+            try list.append(name: "X-First", value: "a: b; c")
+        }
+        #expect(lines == ["GET /echo-head HTTP/1.1", "Host: bank.example", "X-First: 1", "X-First: a: b; c"])
+    }
+
+    @Test("a field with an empty value is sent", arguments: ["", " ", "\t "])
+    func empty(value: String) async throws {
+        let lines = try await request { list in
+            list.suppress("Accept")
+            try list.append(name: "X-Empty", value: value)
+        }
+        #expect(lines.dropFirst(2) == ["X-Empty:"])
+    }
+
+    @Test("a HeaderList grows beyond its initial capacity")
+    func growth() async throws {
+        let lines = try await request { list in
+            list.suppress("Accept")
+            for number in 0..<200 {
+                try list.append(name: "X-\(number)", value: String(repeating: "v", count: number))
+            }
+        }
+        #expect(lines.count == 202)
+        #expect(lines.last == "X-199: " + String(repeating: "v", count: 199))
+    }
+
+    @Test("a field that could end its line or mean something else to libcurl is refused")
+    func injection() {
+        let list = HeaderList()
+        for value in ["a\r\nX: y", "a\nb", "a\rb", "a\0b"] {
+            #expect(throws: CurlError.badFunctionArgument) { try list.append(name: "X-A", value: value) }
+        }
+        for name in ["", "X A", "X:", "X;", "X\r\n", "@file\0", "Ü"] {
+            #expect(throws: CurlError.badFunctionArgument) { try list.append(name: name, value: "v") }
+        }
+        #expect(list.count == 0)
+    }
+
+    @Test("a HeaderList is set once and refilled between transfers")
+    func refill() async throws {
+        let server = try Server()
+        let client = try Client()
+        let bodies = try await client.bodies(server.url("/echo-head"), fields: ["one", "two", "three"])
+        #expect(bodies.map { $0.contains("X-Number: two") } == [false, true, false])
+        #expect(bodies.map { $0.contains("X-Number: one") } == [true, false, false])
+        await client.close()
+    }
+
+    @Test("changing a HeaderList during a transfer stops the program")
+    func inUse() async {
+        await #expect(processExitsWith: .failure) {
+            let server = try Server()
+            _ = try await Client().fetch(server.url("/silent")) { recorder, handle, _ in
+                let list = HeaderList()
+                try handle.set(.httpHeader, list)
+                recorder.onSend = { _ in
+                    list.reset()
+                    return false
+                }
+            }
+        }
+    }
+}
+
+extension Client {
+    /// One transfer for each of `fields`, on one handle with one list.
+    fileprivate func bodies(_ url: String, fields: [String]) async throws -> [String] {
+        let handle = try EasyHandle()
+        let list = HeaderList()
+        try handle.set(.httpHeader, list)
+        var bodies: [String] = []
+        for field in fields {
+            list.reset()
+            try list.append(name: "X-Number", value: field)
+            bodies.append(String(decoding: try await fetch(url, on: handle).body, as: UTF8.self))
+        }
+        return bodies
+    }
+}

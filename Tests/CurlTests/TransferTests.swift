@@ -53,3 +53,120 @@ struct TransferTests {
         #expect(throws: CurlError.urlMalformed) { try handle.setAddress(text) }
     }
 }
+
+@Suite("Flow control of bodies")
+struct FlowTests {
+    @Test("a paused download completes after it is unpaused")
+    func download() async throws {
+        let server = try Server()
+        let client = try Client()
+        let outcome = try await client.fetch(server.url("/bytes/300000")) {
+            [thread = client.thread] recorder, handle, driver in
+            var pauses = 0
+            recorder.onBody = { [unowned handle] _ in
+                guard pauses < 3 else { return .consumed }
+                pauses += 1
+                _ = Alarm(thread.loop, after: .zero) {
+                    #expect(handle.unpause() == nil)
+                    driver.carryOut()
+                }
+                return .pause
+            }
+        }
+        #expect(outcome.error == nil)
+        #expect(outcome.body.count == 300_000)
+        await client.close()
+    }
+
+    @Test("an upload streams from the delegate, and waits while the delegate has no bytes")
+    func upload() async throws {
+        let server = try Server()
+        let client = try Client()
+        let outcome = try await client.fetch(server.url("/count")) {
+            [thread = client.thread] recorder, handle, driver in
+            try handle.set(.upload, true)
+            try handle.set(.bodySize, 200_000)
+            let list = HeaderList()
+            list.suppress("Expect")
+            try handle.set(.httpHeader, list)
+            var left = 200_000
+            var isReady = false
+            recorder.onNeed = { [unowned handle] room in
+                guard isReady else {
+                    isReady = true
+                    _ = Alarm(thread.loop, after: .zero) {
+                        #expect(handle.unpause() == nil)
+                        driver.carryOut()
+                    }
+                    return .pause
+                }
+                isReady = false
+                let count = min(room, left)
+                left -= count
+                return count == 0 ? .end : .bytes(count)
+            }
+        }
+        #expect(outcome.error == nil)
+        #expect(outcome.head.contains("X-Count: 200000\r\n"))
+        await client.close()
+    }
+
+    @Test("a delegate that reports more bytes than fit into the buffer fails the transfer")
+    func overflow() async throws {
+        let server = try Server()
+        let client = try Client()
+        let outcome = try await client.fetch(server.url("/count")) { recorder, handle, _ in
+            try handle.set(.upload, true)
+            try handle.set(.bodySize, 10)
+            recorder.onNeed = { room in .bytes(room + 1) }
+        }
+        #expect(outcome.error == .abortedByCallback)
+        await client.close()
+    }
+}
+
+@Suite("Requests that libcurl sends again")
+struct ResendTests {
+    @Test("libcurl sends a request again whose connection died unanswered, and the attempts are counted")
+    func counted() async throws {
+        let server = try Server()
+        let client = try Client()
+        #expect(try await client.fetch(server.url("/once")).attempts == [1])
+        let second = try await client.fetch(server.url("/once"))
+        #expect(second.attempts == [1, 2])
+        #expect(second.status == 200)
+        await client.close()
+    }
+
+    @Test("a delegate can refuse the second attempt to send a request")
+    func refused() async throws {
+        let server = try Server()
+        let client = try Client()
+        _ = try await client.fetch(server.url("/once"))
+        let second = try await client.fetch(server.url("/once")) { recorder, handle, _ in
+            try handle.set(.post, true)
+            try handle.set(.postSize, 3)
+            recorder.onNeed = { _ in .bytes(3) }
+            recorder.onRewind = { _ in true }
+            recorder.onSend = { attempt in attempt == 1 }
+        }
+        #expect(second.attempts == [1, 2])
+        #expect(second.error == .abortedByCallback)
+        #expect(second.status == 0)
+        await client.close()
+    }
+
+    @Test("a body that cannot be rewound fails the transfer")
+    func noRewind() async throws {
+        let server = try Server()
+        let client = try Client()
+        _ = try await client.fetch(server.url("/once"))
+        let second = try await client.fetch(server.url("/once")) { recorder, handle, _ in
+            try handle.set(.post, true)
+            try handle.set(.postSize, 3)
+            recorder.onNeed = { _ in .bytes(3) }
+        }
+        #expect(second.error == .sendFailRewind)
+        await client.close()
+    }
+}
