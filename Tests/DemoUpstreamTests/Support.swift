@@ -4,6 +4,7 @@
 import ChallengeHandling
 import Crypto
 import DemoUpstream
+import Synchronization
 
 extension DemoResponse {
     /// The body as text, where it is held.
@@ -23,4 +24,13 @@ func cookie(_ response: DemoResponse) -> String? {
 /// The SHA-256 of text, in hexadecimal digits.
 func sha256(_ text: String) -> String {
     SHA256.hash(data: Array(text.utf8)).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+}
+
+/// A clock that the test moves.
+final class TestClock: Sendable {
+    private let milliseconds = Mutex<Int64>(1_469_000_000_000)
+
+    var now: Int64 { milliseconds.withLock { $0 } }
+
+    func pass(seconds: Int64) { milliseconds.withLock { $0 += seconds * 1000 } }
 }
