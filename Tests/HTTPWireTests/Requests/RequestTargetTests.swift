@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+import Basics
 import HTTPWire
 import Testing
 
@@ -73,4 +74,94 @@ func authorityParts() throws {
     let bytes = latin1("ab")
     let beyond = Authority(bytes.span, ByteRange(start: 0, end: 3))
     #expect(beyond == nil)
+}
+
+@Suite("The request that an auth request asks about")
+struct OriginalRequestTests {
+    /// Method, host, path, and path and query of what `text` asks about, or the fault.
+    private func asked(_ text: String) -> Result<[String], AuthRequestFault> {
+        var parser = RequestHeadParser()
+        let bytes = Array(text.replacingLineFeeds.utf8)
+        guard case .complete = parser.parse(bytes.span) else { return .success(["unreadable"]) }
+        do throws(AuthRequestFault) {
+            let original = try parser.head.original(in: bytes.span)
+            return .success([
+                bytes.span.text(original.methodRange), original.authority.map { bytes.span.text($0) } ?? "",
+                bytes.span.text(original.target.path), bytes.span.text(original.target.pathAndQuery),
+            ])
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    private func fields(_ method: String, _ uri: String, _ host: String = "h.example", _ more: String = "") -> String {
+        "GET /authority HTTP/1.1\nHost: own\nX-Forwarded-Method: \(method)\nx-forwarded-uri: \(uri)\n"
+            + "X-Forwarded-Host: \(host)\n\(more)\n"
+    }
+
+    @Test("three fields name the original request of an auth request for /authority")
+    func byFields() {
+        #expect(
+            asked(fields("POST", "/a/b?c=/d?e", "h.example:81"))
+                == .success(["POST", "h.example:81", "/a/b", "/a/b?c=/d?e"]))
+        #expect(asked(fields("PROPFIND", "/%41")) == .success(["PROPFIND", "h.example", "/%41", "/%41"]))
+    }
+
+    @Test("the path after /authority is the target, with method and host of the auth request")
+    func byPath() {
+        #expect(
+            asked("DELETE /authority/a/b?c HTTP/1.1\nHost: h\nX-Forwarded-Uri: /other\n\n")
+                == .success(["DELETE", "h", "/a/b", "/a/b?c"]))
+        #expect(asked("GET /authority/ HTTP/1.1\nHost: h\n\n") == .success(["GET", "h", "/", "/"]))
+        #expect(
+            asked("GET /authority/authority HTTP/1.1\nHost: h\n\n")
+                == .success(["GET", "h", "/authority", "/authority"]))
+    }
+
+    @Test(
+        "an auth request for any other path is refused",
+        arguments: [
+            "/", "/authoritys/a", "/authorit", "/authority?a", "/Authority/a", "http://h/authority/a", "/a/authority/b",
+        ])
+    func elsewhere(_ target: String) {
+        let result = asked(
+            "GET \(target) HTTP/1.1\nHost: h\nX-Forwarded-Method: GET\nX-Forwarded-Uri: /\nX-Forwarded-Host: h\n\n")
+        #expect(result == .failure(.elsewhere))
+    }
+
+    @Test("an X-Forwarded field that is missing, repeated or named by Connection is refused")
+    func incomplete() {
+        #expect(asked("GET /authority HTTP/1.1\nHost: h\n\n") == .failure(.fieldsIncomplete))
+        for name in ["Method", "Uri", "Host"] {
+            let whole = fields("GET", "/a")
+            let lines = whole.split(separator: "\n", omittingEmptySubsequences: false)
+            let without = lines.filter { !$0.lowercased().hasPrefix("x-forwarded-\(name.lowercased())") }
+            #expect(asked(without.joined(separator: "\n")) == .failure(.fieldsIncomplete))
+            let value = ["Method": "GET", "Uri": "/a", "Host": "h.example"][name] ?? ""
+            #expect(
+                asked(fields("GET", "/a", "h.example", "X-Forwarded-\(name): \(value)\n"))
+                    == .failure(.fieldsIncomplete))
+            #expect(
+                asked(fields("GET", "/a", "h.example", "Connection: x-forwarded-\(name)\n"))
+                    == .failure(.fieldsIncomplete))
+        }
+    }
+
+    @Test(
+        "an X-Forwarded field with an invalid value is refused",
+        arguments: [
+            ("G ET", "/", "h"), ("", "/", "h"), ("GET", "", "h"), ("GET", "*", "h"), ("GET", "a", "h"),
+            ("GET", "http://h/a", "h"), ("GET", "/a b", "h"), ("GET", "/%4", "h"), ("GET", "/a#b", "h"),
+            ("GET", "/a\\b", "h"), ("GET", "/", ""), ("GET", "/", "h,i"), ("GET", "/", "u@h"), ("GET", "/, /b", "h"),
+            (String(repeating: "A", count: 65), "/", "h"),
+        ])
+    func invalid(_ method: String, _ uri: String, _ host: String) {
+        #expect(asked(fields(method, uri, host)) == .failure(.fieldInvalid))
+    }
+}
+
+extension String {
+    fileprivate var replacingLineFeeds: String {
+        split(separator: "\n", omittingEmptySubsequences: false).joined(separator: "\r\n")
+    }
 }

@@ -75,3 +75,11 @@ func head(fields lines: String, version: String = "1.1", sourceLocation: SourceL
 {
     head("GET / HTTP/\(version)\r\nHost: a\r\n\(lines)\r\n\r\n", sourceLocation: sourceLocation)
 }
+
+/// Every case of every topic: what the properties that hold for all heads are tested with.
+enum HeadCases {
+    static let all =
+        requestLines + targets + hosts + fieldLines + lengths + encodings + connections
+
+    static let taken = all.filter { $0.refusal == nil }
+}
