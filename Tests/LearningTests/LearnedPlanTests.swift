@@ -3,6 +3,7 @@
 
 import ChallengeHandling
 import HTTPTypes
+import Synchronization
 import Testing
 
 @testable import Learning
@@ -140,5 +141,86 @@ struct LearnedPlanTests {
         #expect(away.requests == ["GET /"])
         let loop = SiteScript(["/": .redirect(to: "/")])
         #expect(try await loop.findings("/").asked.responses.count == 7)
+    }
+}
+
+@Suite("Configuration blocks")
+struct ConfigurationBlockTests {
+    @Test(
+        "a value of a server is quoted in a configuration if YAML or the program reads it otherwise",
+        arguments: [
+            ("/admin/", "/admin/"), ("/doku.php?id=start", "\"/doku.php?id=start\""), ("a: b", "\"a: b\""),
+            ("a # b", "\"a # b\""), ("\"", "\"\\\"\""), ("${HOME}", "\"$${HOME}\""), ("$${X}", "\"$$${X}\""),
+        ])
+    func scalars(_ text: String, _ written: String) {
+        #expect(ConfigurationLine.scalar(text) == written)
+    }
+
+    @Test("a block has a comment for each line that is not obvious, and no line breaks of a server")
+    func lines() throws {
+        let url = try #require(WebURL("https://wiki.example.com/"))
+        let block = ConfigurationBlock(
+            name: "wiki", url: url, challenge: [ConfigurationLine("gateway: form", "a\nb")],
+            fields: ["username", "password"])
+        #expect(
+            block.lines() == [
+                "listeners:",
+                "  - address: 127.0.0.1:8080         # address that programs on this machine use",
+                "    upstream: wiki", "",
+                "upstreams:", "  wiki:",
+                "    url: https://wiki.example.com/  # server that was learned", "",
+                "challenges:", "  - name: wiki",
+                "    upstream: wiki                  # every address of the server",
+                "    gateway: form                   # a b",
+                "    credential: wiki                # fields: username, password",
+            ])
+        #expect(block.lines(listener: nil).first == "upstreams:")
+    }
+}
+
+/// A site of fixed answers by request target; everything else is 404.
+final class SiteScript: SideRequests {
+    private let answers: [String: SideResponse]
+    private let seen = Mutex<[String]>([])
+
+    init(_ answers: [String: SideResponse]) { self.answers = answers }
+
+    /// The requests so far: method and target.
+    var requests: [String] { seen.withLock { $0 } }
+
+    func send(_ request: SideRequest) async throws(SideRequestError) -> SideResponse {
+        seen.withLock { $0.append("\(request.method.rawValue) \(request.url.target)") }
+        return answers[request.url.target] ?? SideResponse(status: 404)
+    }
+
+    /// Looks at the site as `learn` does for the address `path`.
+    func findings(_ path: String) async throws -> SiteFindings {
+        let base = try #require(WebURL("https://www.example.com/"))
+        let asked = try #require(base.resolving(path))
+        return try await SiteProbe(SiteVisitor(requests: self, now: { 0 })).run(asked, base: base)
+    }
+}
+
+extension SideResponse {
+    /// A page.
+    static func page(_ html: String, status: Int = 200) -> SideResponse {
+        SideResponse(status: status, fields: [.contentType: "text/html; charset=utf-8"], body: Array(html.utf8))
+    }
+
+    /// A page with an ordinary login form.
+    static func loginForm(status: Int = 200) -> SideResponse {
+        page(
+            "<form method=post action=/login><input type=hidden name=csrf value=1><input name=user>"
+                + "<input type=password name=pass></form>", status: status)
+    }
+
+    /// A redirect.
+    static func redirect(to target: String) -> SideResponse { SideResponse(status: 302, fields: [.location: target]) }
+
+    /// A refusal with a `WWW-Authenticate` field.
+    static func refusal(_ challenge: String, body: String = "") -> SideResponse {
+        var fields: HTTPFields = [.contentType: "application/json"]
+        if !challenge.isEmpty { fields[.wwwAuthenticate] = challenge }
+        return SideResponse(status: 401, fields: fields, body: Array(body.utf8))
     }
 }
