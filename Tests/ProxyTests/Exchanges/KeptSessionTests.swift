@@ -81,3 +81,107 @@ struct KeptSessionTests {
         #expect(proxy.log.count == 2)
     }
 }
+
+@Suite("Sessions that are needed before the first request")
+struct AheadTests {
+    @Test("the session is established first, and its fields go along")
+    func injected() throws {
+        let upstream = try ScriptedUpstream()
+        let login = Authenticator.scripted(port: upstream.port, trigger: .ahead, isAhead: true) { _, _, _ in
+            .bearer("one")
+        }
+        let proxy = try TestProxy(.bank(port: upstream.port, logins: [login]))
+        let caller = try proxy.connect()
+        try caller.send(get("/", "Authorization: Basic own\r\n"))
+        let server = try upstream.accept()
+        let head = try server.head()
+        #expect(head.contains("Authorization: Bearer one\r\n"))
+        #expect(!head.contains("own"))
+        try server.send(answer("200 OK", "in"))
+        #expect(try caller.message().body == "in")
+    }
+
+    @Test("while a login that failed pauses, callers are answered at once, and the connection goes on")
+    func pausing() throws {
+        let upstream = try ScriptedUpstream()
+        let login = Authenticator.scripted(
+            port: upstream.port, trigger: .ahead, isAhead: true
+        ) { _, _, _ throws(LoginFailure) in throw .failed }
+        let proxy = try TestProxy(.bank(port: upstream.port, logins: [login]))
+        let caller = try proxy.connect()
+        for _ in 0..<3 {
+            try caller.send(get())
+            let (head, body) = try caller.message()
+            #expect(head.hasPrefix("HTTP/1.1 502 "))
+            #expect(body.contains("\"code\":\"login-failed\""))
+        }
+        #expect(proxy.log.count == 1)
+        #expect(!upstream.hasCaller)
+    }
+
+    @Test("a body that came with a request that is refused at once is read over")
+    func pausingWithBody() throws {
+        let upstream = try ScriptedUpstream()
+        let login = Authenticator.scripted(
+            port: upstream.port, trigger: .ahead, isAhead: true
+        ) { _, _, _ throws(LoginFailure) in throw .failed }
+        let proxy = try TestProxy(.bank(port: upstream.port, logins: [login]))
+        let caller = try proxy.connect()
+        let post = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\nabc"
+        for _ in 0..<3 {
+            try caller.send(post)
+            #expect(try caller.message().head.hasPrefix("HTTP/1.1 502 "))
+        }
+    }
+
+    @Test("where no more may wait for a login, a further caller is told so")
+    func overloaded() throws {
+        let upstream = try ScriptedUpstream()
+        let gate = Gate()
+        let login = Authenticator.scripted(port: upstream.port, trigger: .ahead, isAhead: true) { _, _, _ in
+            await gate.pass()
+            return .bearer("one")
+        }
+        let proxy = try TestProxy(.bank(port: upstream.port, logins: [login]), sessions: SessionLimits(waiters: 1))
+        let first = try proxy.connect()
+        try first.send(get("/1"))
+        proxy.wait("the login") { proxy.log.count == 1 }
+        let (head, body) = try proxy.fetch(get("/2"))
+        #expect(head.hasPrefix("HTTP/1.1 503 "))
+        #expect(head.contains("Retry-After: 1\r\n"))
+        #expect(body.contains("\"code\":\"overloaded\""))
+        gate.open()
+        let server = try upstream.accept()
+        _ = try server.head()
+        try server.send(answer("200 OK", "in"))
+        #expect(try first.message().body == "in")
+    }
+
+    @Test("a session that has ended as soon as it is won fails the exchange instead of being won again and again")
+    func endedAtOnce() throws {
+        let upstream = try ScriptedUpstream()
+        let login = Authenticator.scripted(port: upstream.port, trigger: .ahead, isAhead: true) { _, _, conversation in
+            .bearer("one", expiresAt: conversation.now())
+        }
+        let proxy = try TestProxy(.bank(port: upstream.port, logins: [login]))
+        let (head, body) = try proxy.fetch(get())
+        #expect(head.hasPrefix("HTTP/1.1 502 "))
+        #expect(body.contains("\"code\":\"login-failed\""))
+        #expect(proxy.log.count == 1)
+    }
+
+    @Test("a body longer than what is kept waits for a session before it is sent")
+    func longBody() throws {
+        let upstream = try ScriptedUpstream()
+        let login = Authenticator.scripted(port: upstream.port) { _, _, _ in .bearer("one") }
+        let proxy = try TestProxy(.bank(port: upstream.port, replay: ReplayTiers(memory: 4), logins: [login]))
+        let caller = try proxy.connect()
+        try caller.send("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nhello")
+        let server = try upstream.accept()
+        let (head, body) = try server.message()
+        #expect(head.contains("Authorization: Bearer one\r\n"))
+        #expect(body == "hello")
+        try server.send(answer())
+        #expect(try caller.message().head.hasPrefix("HTTP/1.1 200 "))
+    }
+}

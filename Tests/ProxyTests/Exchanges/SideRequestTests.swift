@@ -6,6 +6,7 @@ import ChallengeHandling
 import HTTPTypes
 import Proxy
 import Secrets
+import Synchronization
 import Testing
 
 @Suite("Requests of a login's own, over the network")
@@ -93,5 +94,121 @@ struct SideRequestTests {
         let requests = [request(upstream.port), request(upstream.port, .get, "/more")]
         let body = try proxy(upstream.port, sending: requests).fetch(get()).body
         #expect(body.contains("came: 200, badAnswer"), "\(body)")
+    }
+}
+
+@Suite("A login whose own server stands behind a login page")
+struct GuardedLoginTests {
+    /// What the upstream lets in: sessions of the page by their number, and one token at a time.
+    private final class Doors: Sendable {
+        private struct State {
+            var session: Int?
+            var token = 0
+        }
+        private let state = Mutex(State())
+
+        func open(_ session: Int) { state.withLock { $0.session = session } }
+        func shut() {
+            state.withLock { state in
+                state.session = nil
+                state.token += 1
+            }
+        }
+
+        func respond(_ head: String) -> String {
+            let (session, token) = state.withLock { ($0.session, $0.token) }
+            guard head.contains(" /token ") else {
+                return head.contains("Bearer t\(token)\r\n") ? answer("200 OK", "in") : challenge
+            }
+            guard let session, head.contains("sid=\(session)\r\n") else {
+                return answer("200 OK", "<b>LOGIN</b>", "Content-Type: text/html\r\n")
+            }
+            return answer("200 OK", "t\(token)", "Content-Type: text/plain\r\n")
+        }
+    }
+
+    private let doors = Doors()
+    private let pages = LoginCounter()
+    private let tokens = LoginCounter()
+
+    /// `page` is what the page's login does, told how many times it has run.
+    private func proxy(
+        _ upstream: AnsweringUpstream, workers: Int = 1,
+        page: @escaping @Sendable (Int) throws(LoginFailure) -> Session
+    ) throws -> TestProxy {
+        let (pages, tokens) = (pages, tokens)
+        let address = try #require(WebURL("http://127.0.0.1:\(upstream.port)/token"))
+        let rules = GatewayRules(detect: [ResponseMatcher(bodyContains: ["LOGIN"])], steps: [])
+        let gateway = Authenticator(
+            name: "page", trigger: .detected(GatewayDetector(rules)), isAhead: false,
+            key: SessionKey(origin: address.origin, challenge: "page", credential: "ann"), credentials: ["ann"],
+            isLoginPage: true
+        ) { _ in
+            ScriptedLogin(counter: pages) { (number, _) async throws(LoginFailure) in try page(number) }
+        }
+        let bank = Authenticator.scripted(port: upstream.port, trigger: .bearer(realm: nil)) {
+            (_, _, conversation) async throws(LoginFailure) in
+            _ = tokens.next()
+            do throws(SideRequestError) {
+                let request = SideRequest(method: .post, url: address, body: Secret("ask"))
+                let answer = try await conversation.sideRequests.send(request)
+                let text = String(decoding: answer.body, as: UTF8.self)
+                guard answer.fields[.contentType] == "text/plain" else { return Session.bearer("none") }
+                return .bearer(text)
+            } catch {
+                guard case .guarded(let failure) = error.kind else { throw LoginFailure.failed }
+                throw failure
+            }
+        }
+        return try TestProxy(.bank(port: upstream.port, logins: [gateway, bank]), workers: workers)
+    }
+
+    /// A session of the page with that number.
+    private static func session(_ number: Int, at port: UInt16) -> Session {
+        var jar = CookieJar()
+        if let url = WebURL("http://127.0.0.1:\(port)/login") {
+            _ = jar.store("sid=\(number); Path=/", from: url, now: 0)
+        }
+        return Session(cookies: SessionCookies(jar))
+    }
+
+    @Test("a login behind a login page gets the page's session first, keeps it, and renews it after its end")
+    func passed() throws {
+        let doors = doors
+        let upstream = try AnsweringUpstream { head, _ in doors.respond(head) }
+        let port = upstream.port
+        let proxy = try proxy(upstream, workers: 2) { number in
+            doors.open(number)
+            return Self.session(number, at: port)
+        }
+        #expect(try proxy.fetch(get()).body == "in")
+        #expect(try proxy.fetch(get()).body == "in")
+        doors.shut()
+        let callers = try (0..<20).map { _ in try proxy.connect() }
+        for caller in callers { try caller.send(get()) }
+        for caller in callers { #expect(try caller.message().body == "in") }
+        #expect(pages.next() == 3 && tokens.next() == 3, "two of each before these")
+    }
+
+    @Test("a login behind a login page fails if the page's login fails, with its reason")
+    func failed() throws {
+        let doors = doors
+        let upstream = try AnsweringUpstream { head, _ in doors.respond(head) }
+        let proxy = try proxy(upstream) { _ throws(LoginFailure) in
+            throw LoginFailure(.rejected, challenge: "page", detail: "The password was rejected.")
+        }
+        let (head, body) = try proxy.fetch(get())
+        #expect(head.hasPrefix("HTTP/1.1 502 ") && body.contains(#""challenge":"page""#), "\(body)")
+        #expect(body.contains(#""code":"login-rejected""#))
+    }
+
+    @Test("a login behind a login page gets the page if it comes again, and asks once")
+    func again() throws {
+        let doors = doors
+        let upstream = try AnsweringUpstream { head, _ in doors.respond(head) }
+        let port = upstream.port
+        let proxy = try proxy(upstream) { number in Self.session(number, at: port) }
+        _ = try proxy.fetch(get())
+        #expect(pages.next() == 2)
     }
 }

@@ -4,8 +4,10 @@
 import ChallengeClient
 import ChallengeHandling
 import HTTPTypes
+import Proxy
 import Secrets
 import Synchronization
+import TestSupport
 
 /// A wall clock that stands until it is moved.
 final class ManualClock: Sendable {
@@ -98,4 +100,40 @@ extension Session {
 extension LoginFailure {
     static let rejected = LoginFailure(.rejected, challenge: "bank", detail: "The PIN was rejected.")
     static let failed = LoginFailure(.failed, challenge: "bank", detail: "The login server is down.")
+}
+
+/// Finds a page that says LOGIN.
+struct PageDetector: ChallengeDetector {
+    let kind = "gateway"
+    let filter = ResponseFilter.everything
+
+    func examine(_ response: ExaminedResponse, hasSession: Bool) -> Challenge {
+        guard response.fields[.contentType] == "text/html" else { return .pass }
+        guard let body = response.body else { return .needsBody }
+        return String(decoding: body, as: UTF8.self).contains("LOGIN") ? .challenged() : .pass
+    }
+}
+
+/// Stalls a worker, so that what happens meanwhile is all there when it goes on.
+final class Stall: Sendable {
+    /// Given when the worker stands still.
+    let isThere = Signal()
+    /// To be given for it to go on.
+    let goesOn = Signal()
+    /// Called on the worker's thread before it goes on.
+    let atItsEnd = Mutex<(@Sendable () -> Void)?>(nil)
+}
+
+/// A local service that keeps its worker at a request for the path of a stall.
+struct StallingService: LocalService {
+    let stalls: [String: Stall]
+
+    func answer(_ request: LocalRequest) -> LocalAnswer {
+        if let stall = stalls[request.path] {
+            stall.isThere.set()
+            stall.goesOn.wait()
+            stall.atItsEnd.withLock { $0?() }
+        }
+        return LocalAnswer(status: 200, contentType: "text/plain", body: [])
+    }
 }

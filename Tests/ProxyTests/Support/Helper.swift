@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+import ChallengeClient
+import ChallengeHandling
 import Curl
 import Glibc
 
@@ -122,5 +124,80 @@ enum Certificates {
         var bytes = [UInt8](repeating: 0, count: 65_536)
         let count = unsafe read(descriptor, &bytes, bytes.count)
         return Array(bytes.prefix(max(0, count)))
+    }
+}
+
+/// A server of HTTP/1.1 within TLS: `Tests/Scripts/tls-upstream`.
+final class TLSUpstream {
+    let port: UInt16
+    private let helper: Helper
+
+    /// `certificate`: one of `Certificates`; `clients`: it wants one of that authority; `version`: the latest that it speaks.
+    init(
+        certificate: String = "server.pem", key: String = "server.key", clients: String? = nil, version: String? = nil,
+        host: String = "127.0.0.1"
+    ) throws {
+        var arguments = [Helper.script("tls-upstream"), Certificates.path(certificate), Certificates.path(key)]
+        if let clients { arguments += ["--clients", Certificates.path(clients)] }
+        if let version { arguments += ["--at-most", version] }
+        helper = try Helper(arguments + ["--listen", host])
+        port = try helper.port()
+    }
+}
+
+extension ConnectionSettings {
+    /// Trusts the authority of `Certificates`.
+    static func trusting(
+        _ authority: String = "ca.pem", _ change: (inout ConnectionSettings) -> Void = { _ in }
+    ) -> ConnectionSettings {
+        var settings = ConnectionSettings()
+        settings.authorities = Certificates.blob(authority)
+        change(&settings)
+        return settings
+    }
+}
+
+extension UpstreamPlan {
+    /// An upstream named `bank` at `localhost`.
+    static func secure(
+        host: String = "localhost", port: UInt16, scheme: Origin.Scheme = .https, connections: ConnectionSettings,
+        timeouts: Timeouts = Timeouts(), logins: [Authenticator] = []
+    ) -> UpstreamPlan {
+        var authenticators = Authenticators()
+        for login in logins { authenticators.add(login) }
+        return UpstreamPlan(
+            name: "bank", base: WebURL(origin: Origin(scheme: scheme, host: host, port: port), path: "/"),
+            connections: connections, timeouts: timeouts, logins: authenticators)
+    }
+}
+
+/// A server of HTTP/2 that does what a request's path says: `Tests/Scripts/h2-upstream`.
+final class H2Upstream {
+    let port: UInt16
+    private let isTLS: Bool
+    private let helper: Helper
+
+    /// `streams`: how many it takes at once on a connection; `window`: of each request's body.
+    init(tls: Bool = true, streams: Int = 100, window: Int = 65_535) throws {
+        var arguments = [Helper.script("h2-upstream"), "--streams", "\(streams)", "--window", "\(window)"]
+        if tls { arguments += ["--tls", Certificates.path("server.pem"), Certificates.path("server.key")] }
+        helper = try Helper(arguments)
+        port = try helper.port()
+        isTLS = tls
+    }
+
+    /// Ends it.
+    func end() { helper.end() }
+
+    /// The plan of it, named `bank`.
+    func plan(
+        version: ConnectionSettings.Version = .auto, timeouts: UpstreamPlan.Timeouts = .init(),
+        logins: [Authenticator] = []
+    ) -> UpstreamPlan {
+        var connections = ConnectionSettings()
+        connections.version = version
+        connections.authorities = Certificates.blob("ca.pem")
+        return .secure(
+            port: port, scheme: isTLS ? .https : .http, connections: connections, timeouts: timeouts, logins: logins)
     }
 }
