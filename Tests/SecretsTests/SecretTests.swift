@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-import Secrets
+import Glibc
 import Testing
+
+@testable import Secrets
 
 @Suite("A secret")
 struct SecretTests {
@@ -82,5 +84,148 @@ struct SecretTests {
         #expect(secret == self.secret)
         var empty: [UInt8] = []
         #expect(Secret(taking: &empty).isEmpty)
+    }
+}
+
+@Suite("Secrets put together")
+struct SecretBuilderTests {
+    @Test("a SecretBuilder keeps the order of its pieces")
+    func order() {
+        var builder = SecretBuilder(capacity: 1)
+        builder.append("ann")
+        builder.append(UInt8(ascii: ":"))
+        builder.append(Secret("pässword"))
+        builder.append([0x00, 0xFF])
+        #expect(builder.count == 15)
+        #expect(builder.finish().revealBytes() == Array("ann:pässword".utf8) + [0, 0xFF])
+    }
+
+    @Test("a SecretBuilder grows beyond its initial capacity")
+    func growth() {
+        var builder = SecretBuilder(capacity: 0)
+        let piece = Secret((0..<100).map { UInt8($0) })
+        for _ in 0..<1000 { builder.append(piece) }
+        let whole = builder.finish().revealBytes()
+        #expect(whole.count == 100_000)
+        #expect(whole.suffix(100).elementsEqual(0..<100))
+    }
+
+    @Test("a SecretBuilder that was emptied has no former bytes")
+    func anew() {
+        var builder = SecretBuilder(capacity: 4)
+        builder.append("a long password")
+        builder.removeAll()
+        #expect(builder.count == 0 && builder.withBytes { $0.isEmpty })
+        builder.append([1, 2, 3].span)
+        builder.append([UInt8]().span)
+        #expect(builder.withBytes { [$0[0], $0[1], $0[2]] } == [1, 2, 3])
+        #expect(builder.finish().revealBytes() == [1, 2, 3])
+    }
+
+    @Test("a SecretBuilder without pieces makes an empty secret")
+    func empty() {
+        #expect(SecretBuilder().finish().isEmpty)
+        #expect(Secret.joining([]).isEmpty)
+    }
+
+    @Test("joining secrets keeps their order")
+    func joining() {
+        #expect(Secret.joining([Secret("a"), Secret(""), Secret("bc")]) == Secret("abc"))
+    }
+
+    // RFC 4648 §10.
+    @Test(
+        "the base64 of a secret matches the test vectors of RFC 4648",
+        arguments: [
+            ("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg=="), ("fooba", "Zm9vYmE="),
+            ("foobar", "Zm9vYmFy"),
+        ])
+    func base64(plain: String, encoded: String) {
+        #expect(Secret(plain).base64().revealText() == encoded)
+        #expect(Secret(plain).base64(.url).revealText() == encoded.filter { $0 != "=" })
+    }
+
+    @Test("the two base64 alphabets differ in their last two digits")
+    func alphabets() {
+        let secret = Secret([0xFB, 0xFF, 0xBF])
+        #expect(secret.base64().revealText() == "+/+/")
+        #expect(secret.base64(.url).revealText() == "-_-_")
+    }
+}
+
+@Suite("The memory of secrets")
+struct SecretMemoryTests {
+    /// What the kernel says of the mapping that holds `address`: VmFlags of /proc/self/smaps (proc(5)).
+    private func flags(of address: UInt) throws -> [Substring] {
+        let file = unsafe try #require(unsafe fopen("/proc/self/smaps", "re"))
+        defer { unsafe fclose(file) }
+        var isInside = false
+        var buffer = [CChar](repeating: 0, count: 8192)
+        while unsafe fgets(&buffer, Int32(buffer.count), file) != nil {
+            let line = String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+            if line.hasPrefix("VmFlags:"), isInside { return line.split(whereSeparator: \.isWhitespace) }
+            let ends = (line.split(separator: " ").first ?? "").split(separator: "-")
+            if ends.count == 2, let start = UInt(ends[0], radix: 16), let end = UInt(ends[1], radix: 16) {
+                isInside = start <= address && address < end
+            }
+        }
+        return []
+    }
+
+    @Test(
+        "secrets are excluded from core dumps, and from swap if allowed", arguments: [0, 1, 16, 4096, 4097, 100_000])
+    func flags(count: Int) throws {
+        let secret = Secret([UInt8](repeating: 7, count: count))
+        let address = secret.withBytes { bytes in unsafe bytes.withUnsafeBytes { UInt(bitPattern: $0.baseAddress) } }
+        let flags = try flags(of: address)
+        #expect(flags.contains("dd"), "\(flags)")
+        #expect(secret.count == count)
+        // Sanitizers make nothing of mlock(2).
+        guard unsafe getenv("COUNTERSIGN_SANITIZER") == nil else { return }
+        let limits = unsafe try #require(unsafe fopen("/proc/self/limits", "re"))
+        defer { unsafe fclose(limits) }
+        var line = [CChar](repeating: 0, count: 256)
+        while unsafe fgets(&line, 256, limits) != nil {
+            let words = String(decoding: line.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self).split(
+                separator: " ")
+            guard words.starts(with: ["Max", "locked", "memory"]), words.count > 3 else { continue }
+            // The tests of a machine that allows next to nothing may be beyond it already.
+            if words[3] == "unlimited" || Int(words[3]).map({ $0 >= 8 << 20 }) == true {
+                #expect(flags.contains("lo"), "\(flags)")
+            }
+        }
+    }
+
+    @Test("the memory of a released secret is zero when it is allocated again")
+    func zeroed() {
+        for size in [1, 32, 33, 64, 1000, 4096] {
+            for _ in 0..<300 {
+                let start = unsafe SecretMemory.allocate(size)
+                for index in 0..<size {
+                    #expect(unsafe start[index] == 0)
+                    unsafe start[index] = 0xAA
+                }
+                unsafe SecretMemory.release(start, size)
+            }
+        }
+    }
+
+    @Test("the memory of a secret is not allocated twice, even on many threads at once")
+    func apart() async {
+        await withTaskGroup { group in
+            for task in 0..<8 {
+                group.addTask {
+                    var held: [(secret: Secret, byte: UInt8)] = []
+                    for round in 0..<400 {
+                        let byte = UInt8(truncatingIfNeeded: task * 31 + round)
+                        held.append((Secret([UInt8](repeating: byte, count: 1 + round * 17 % 5000)), byte))
+                        if round % 3 == 2 { held.removeFirst(2) }
+                    }
+                    for (secret, byte) in held {
+                        #expect(secret.revealBytes().allSatisfy { $0 == byte })
+                    }
+                }
+            }
+        }
     }
 }
