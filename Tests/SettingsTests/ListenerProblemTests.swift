@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-import Settings
 import Testing
+
+@testable import Settings
 
 @Suite("Problems of listeners and admin")
 struct ListenerProblemTests {
@@ -175,5 +176,36 @@ struct ListenerProblemTests {
             problems("listeners: [nowhere]\nupstreams: { u: nowhere }").map { String($0.prefix(36)) } == [
                 "f:1:13: listeners[0].address: \"nowhe", "f:2:17: upstreams.u.url: is not an a",
             ])
+    }
+}
+
+@Suite("access-log")
+struct AccessLogTests {
+    @Test(
+        "access-log is a format or a mapping",
+        arguments: [
+            ("none", AccessLogSettings()), ("json", AccessLogSettings(format: .json)),
+            ("{ format: common, to: stdout }", AccessLogSettings(format: .common)),
+            (
+                "{ format: json, to: /var/log/a.log, query: true }",
+                AccessLogSettings(format: .json, path: "/var/log/a.log", query: true)
+            ),
+        ])
+    func right(text: String, settings: AccessLogSettings) {
+        #expect(parsed(frame("access-log: \(text)"))?.accessLog == settings)
+    }
+
+    @Test(
+        "each problem of access-log is reported with its position and a remedy",
+        arguments: [
+            ("combined", "access-log: \"combined\" is not one of common, json, none"),
+            ("{ to: /a }", "access-log.format: is missing"),
+            (
+                "{ format: json, to: a.log }",
+                "access-log.to: \"a.log\" is neither stdout nor the absolute path of a file"
+            ),
+        ])
+    func wrong(text: String, problem: String) {
+        #expect(problems(frame("access-log: \(text)")).contains { $0.hasSuffix(problem) })
     }
 }

@@ -2,8 +2,10 @@
 // Copyright the Countersign authors
 
 import ChallengeHandling
-import Settings
+import SettingsReading
 import Testing
+
+@testable import Settings
 
 @Suite("Settings of single sign-on")
 struct SingleSignOnTests {
@@ -79,5 +81,75 @@ struct SingleSignOnTests {
         #expect(try terms("{ through: [https://a, https://b] }") == terms("{ through: [https://b, https://a] }"))
         #expect(try terms("{ through: https://a }") != terms("{ through: https://b }"))
         #expect(try terms("{ through: https://a }").contains("login.through=https://a\n"))
+    }
+}
+
+@Suite("A login page that may say where its form goes")
+struct LoginPageWarningTests {
+    private func problems(_ login: String, _ more: String = "") -> [String] {
+        SettingsTests.problems(
+            """
+            listeners: [{ address: "127.0.0.1:8080", upstream: u }]
+            upstreams: { u: { url: "https://u.example/" } }
+            challenges:
+              - name: page
+                upstream: u
+                gateway: none
+                credential: ann
+                detect: { form-action: /login }
+                login: \(login)
+                \(more)
+            """)
+    }
+
+    @Test("`url: form` is warned about unless `page` or `prove-at` is set")
+    func warned() throws {
+        let warned = problems("{ url: form }")
+        #expect(warned.count == 1 && warned[0].contains("challenges[0].login: warning: "), "\(warned)")
+        #expect(problems("[{ url: form }, { url: form }]").count == 1)
+        #expect(problems("{ page: /login, url: form }").isEmpty)
+        #expect(problems("{ url: /login }").isEmpty)
+        #expect(problems("{ url: form }", "prove-at: /whoami").isEmpty)
+    }
+}
+
+@Suite("Handlers that the program brings along")
+struct OwnHandlerTests {
+    private func parse(
+        _ challenge: String, handlers: Set<String> = ["mine"]
+    ) -> (settings: Settings?, problems: [String]) {
+        let text = """
+            listeners: [{ address: "127.0.0.1:8080", upstream: a }]
+            upstreams: { a: { url: "http://127.0.0.1:1/" } }
+            challenges: [{ name: x, upstream: a, \(challenge) }]
+            """
+        let (settings, problems) = Settings.parse(
+            Array(text.utf8), file: "f", environment: [:], handlers: handlers)
+        return (settings, problems.map(\.message))
+    }
+
+    @Test("a challenge with handler needs a name and no credential")
+    func named() {
+        let (settings, problems) = parse("handler: mine")
+        #expect(settings?.challenges.map { $0.kind as? OwnHandlerSettings } == [OwnHandlerSettings("mine")])
+        #expect(problems.isEmpty)
+    }
+
+    @Test("an unknown handler is a problem that names the known ones")
+    func unknown() {
+        #expect(
+            parse("handler: mime").problems
+                == ["there is no handler \"mime\" in this program; did you mean \"mine\"?"])
+        let none = parse("handler: mine", handlers: []).problems
+        #expect(none.count == 1 && none[0].contains("Countersign.main(handlers:)"))
+    }
+
+    @Test(
+        "keys that a handler decides itself are refused in its challenge",
+        arguments: [
+            "credential: c", "retry-rejected: 5m", "prove-at: /whoami", "login: at-start", "answer: { pin: x }",
+        ])
+    func refused(key: String) {
+        #expect(parse("handler: mine, \(key)").settings == nil)
     }
 }

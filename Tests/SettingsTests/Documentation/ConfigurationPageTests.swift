@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 import ChallengeHandling
+import FoundationEssentials
 import SettingsReading
 import Testing
 
@@ -126,5 +127,120 @@ extension Page {
             }
         }
         return tables
+    }
+}
+
+@Suite("Examples in the documentation")
+struct ExampleTests {
+    @Test(
+        "a whole configuration in the documentation has no problems, and a part of one has no errors",
+        arguments: try Page.all())
+    func examples(page: Page) { expectNoProblems(in: page) }
+
+    @Test(
+        "the configuration of each application in Tests/Applications has no problems",
+        arguments: try Page.applications())
+    func applications(page: Page) {
+        #expect(page.configurations.count == 1)
+        expectNoProblems(in: page)
+    }
+
+    private func expectNoProblems(in page: Page) {
+        for (line, text) in page.configurations {
+            let isWhole = has("listeners", text) && has("upstreams", text)
+            let whole = isWhole ? text : completed(text)
+            let problems = Settings.parse(
+                Array(whole.utf8), file: "\(page.path):\(line)",
+                environment: ["CREDENTIALS_DIRECTORY": "/run/credentials/x"]
+            ).problems
+            // The files that an example names are not here.
+            let told = problems.filter { isWhole && !$0.keyPath.contains(".tls.") || $0.severity == .error }
+            #expect(told.map(\.description) == [])
+        }
+    }
+
+    @Test("each recipe of docs/challenges shows a whole configuration", arguments: try recipes())
+    func recipe(page: Page) {
+        #expect(page.configurations.contains { has("listeners", $0.text) && has("challenges", $0.text) })
+    }
+
+    private static func recipes() throws -> [Page] { try Page.all().filter { $0.path.hasPrefix("docs/challenges/") } }
+
+    private func has(_ key: String, _ text: String) -> Bool {
+        text.split(separator: "\n").contains { $0.hasPrefix("\(key):") }
+    }
+
+    /// The part with what it leaves out.
+    private func completed(_ part: String) -> String {
+        var whole = part
+        if !has("upstreams", part) {
+            whole += "\nupstreams: { bank: { url: \"https://bank.example.com/\" } }"
+        }
+        if !has("listeners", part) { whole += "\nlisteners: [{ address: 127.0.0.1:8080, upstream: bank }]" }
+        return whole + "\n"
+    }
+}
+
+/// A page of the documentation.
+struct Page: Sendable, CustomTestStringConvertible {
+    /// Its path below the repository.
+    let path: String
+    let lines: [Substring]
+
+    /// A page of the repository.
+    init(_ path: String) throws {
+        self.init(path, text: try String(contentsOfFile: "\(Self.repository)/\(path)", encoding: .utf8))
+    }
+
+    /// A page with this text.
+    init(_ path: String, text: String) {
+        self.path = path
+        lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+    }
+
+    var testDescription: String { path }
+
+    /// README.md and all below docs.
+    static func all() throws -> [Page] {
+        let below = try FileManager.default.subpathsOfDirectory(atPath: "\(repository)/docs").sorted()
+        return try (["README.md"] + below.filter { $0.hasSuffix(".md") }.map { "docs/\($0)" }).map(Page.init)
+    }
+
+    /// The configuration of each application in Tests/Applications that has one of its own, with a listener, as a page.
+    static func applications() throws -> [Page] {
+        let folder = "Tests/Applications/apps"
+        let files = try FileManager.default.contentsOfDirectory(atPath: "\(repository)/\(folder)").sorted()
+        return try files.filter { $0.hasSuffix(".py") }.compactMap { file in
+            let text = try String(contentsOfFile: "\(repository)/\(folder)/\(file)", encoding: .utf8)
+            let parts = text.split(separator: "\"\"\"", omittingEmptySubsequences: false)
+            let before = parts.firstIndex { $0.hasSuffix("configuration = ") || $0.hasSuffix("configuration = r") }
+            guard let before else { return nil }
+            let listener = "listeners: [{ address: 127.0.0.1:8080, upstream: \(file.dropLast(3)) }]"
+            return Page("\(folder)/\(file)", text: "```yaml\n\(listener)\n\(parts[before + 1])\n```")
+        }
+    }
+
+    private static let repository = "/" + #filePath.split(separator: "/").dropLast(4).joined(separator: "/")
+
+    /// The examples of configurations, each with the number of its first line.
+    var configurations: [(line: Int, text: String)] {
+        var found: [(line: Int, text: String)] = []
+        var begun: Int?
+        for (index, line) in lines.enumerated() {
+            if let start = begun {
+                guard line == "```" else { continue }
+                found.append((start + 1, lines[start..<index].joined(separator: "\n")))
+                begun = nil
+            } else if line == "```yaml" {
+                begun = index + 1
+            }
+        }
+        return found
+    }
+
+    /// What stands in backticks in a line, in order.
+    static func quoted(in line: Substring) -> [String] {
+        line.split(separator: "`", omittingEmptySubsequences: false).enumerated()
+            .filter { !$0.offset.isMultiple(of: 2) }.map { String($0.element) }
     }
 }
