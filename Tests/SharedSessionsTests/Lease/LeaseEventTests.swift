@@ -103,3 +103,136 @@ struct LeaseEventTests {
         #expect(node.answer(.session(generation: 7, [2])).isEmpty)
     }
 }
+
+@Suite("A node whose session store does not answer")
+struct LeaseOutageTests {
+    /// A node that has logged in alone.
+    private func alone() -> LeaseNode {
+        var node = LeaseNode(isStoreReachable: false)
+        _ = node.requestSession(after: 3)
+        _ = node.fire()
+        _ = node.answer(nil)
+        #expect(
+            node.on(.loginSucceeded(session: [1], lifetime: .seconds(60))) == [.finish(.established(generation: nil))])
+        return node
+    }
+
+    @Test("a lost reply is requested again with the same token")
+    func asksAgain() {
+        var node = LeaseNode()
+        _ = node.requestSession()
+        #expect(node.answer(nil).isEmpty)
+        #expect(node.machine.nextDeadline == 1_251)
+        #expect(node.fire() == [LeaseNode.acquire()])
+        #expect(node.answer(.granted(generation: 1, latches: 0)) == [.beginLogin(generation: 1)])
+    }
+
+    @Test("a node logs in alone after a random delay and a final request", arguments: [0, 0.25, 0.999])
+    func logsInAlone(random: Double) {
+        var node = LeaseNode(isStoreReachable: false)
+        node.random = random
+        #expect(node.requestSession().isEmpty)
+        #expect(node.machine.nextDeadline == 1_000 + Int64(5_000 * random))
+        #expect(node.fire() == [LeaseNode.acquire()])
+        #expect(node.answer(nil) == [.beginLogin(generation: nil)])
+    }
+
+    @Test("a node does not wait for another's lease while the store is unreachable")
+    func stopsWaiting() {
+        var node = LeaseNode()
+        _ = node.requestSession()
+        _ = node.answer(.wait(.seconds(6)))
+        #expect(node.on(.storeDisconnected).isEmpty)
+        #expect(node.machine.nextDeadline == 3_500)
+        #expect(node.fire() == [LeaseNode.acquire()])
+    }
+
+    @Test("a node requests the lease at once after a reconnection and does not log in alone")
+    func comesBack() {
+        var node = LeaseNode(isStoreReachable: false)
+        _ = node.requestSession()
+        #expect(node.on(.storeConnected) == [LeaseNode.acquire()])
+        #expect(node.answer(.wait(.seconds(6))).isEmpty)
+    }
+
+    @Test("a store counts as unreachable after two missing replies")
+    func countsAsAway() {
+        var node = LeaseNode()
+        _ = node.requestSession()
+        _ = node.answer(nil)
+        _ = node.fire()
+        #expect(node.answer(nil).isEmpty)
+        #expect(node.fire() == [LeaseNode.acquire()])
+        #expect(node.answer(nil) == [.beginLogin(generation: nil)])
+    }
+
+    @Test("a session established alone is offered after a reconnection and a random delay")
+    func offers() {
+        var node = alone()
+        #expect(node.on(.storeConnected).isEmpty)
+        #expect(node.machine.nextDeadline == node.now + 500)
+        let left = 60_000 - 500
+        #expect(node.fire() == [.send(.offer(after: 3, session: [1], lifetime: .milliseconds(left)))])
+        #expect(node.answer(.done(generation: 8)).isEmpty)
+        #expect(node.machine.generation == 8)
+    }
+
+    @Test("a node adopts the session of another that offered first")
+    func takesOther() {
+        var node = alone()
+        _ = node.on(.storeConnected)
+        _ = node.fire()
+        #expect(node.answer(.session(generation: 8, [2])) == [.adoptSession(generation: 8, [2])])
+        #expect(!node.machine.hasPendingReports)
+    }
+
+    @Test("a node recognises its own session after a lost reply to its offer")
+    func knowsOwn() {
+        var node = alone()
+        _ = node.on(.storeConnected)
+        _ = node.fire()
+        _ = node.answer(nil)
+        _ = node.fire()
+        #expect(node.answer(.session(generation: 8, [1])).isEmpty)
+        #expect(node.machine.generation == 8)
+    }
+
+    @Test("a refused session is not offered")
+    func withdrawsOffer() {
+        var node = alone()
+        _ = node.requestSession(after: 3, token: "u")
+        #expect(!node.machine.hasPendingReports)
+    }
+
+    @Test("a refused session does not come back after a lost reply to its offer")
+    func knowsRefused() {
+        var node = alone()
+        _ = node.on(.storeConnected)
+        _ = node.fire()
+        _ = node.requestSession(after: 3, token: "u")
+        #expect(node.answer(nil) == [LeaseNode.acquire(after: 3, token: "u")])
+        #expect(node.answer(.session(generation: 8, [1])) == [LeaseNode.acquire(after: 8, token: "u")])
+    }
+
+    @Test("a failure is reported after a reconnection")
+    func tellsLater() {
+        var node = LeaseNode.loggingIn()
+        _ = node.on(.storeDisconnected)
+        #expect(
+            node.on(.loginFailed([3], pause: .seconds(1), longestPause: .seconds(60), latches: [])) == [
+                .finish(.failed)
+            ])
+        #expect(node.machine.nextDeadline == nil)
+        guard case .send(.fail)? = node.on(.storeConnected).first else {
+            return #expect(Bool(false), "nothing is told")
+        }
+    }
+
+    @Test("a lease is extended at once after a reconnection")
+    func extendsAtOnce() {
+        var node = LeaseNode.loggingIn()
+        _ = node.on(.storeDisconnected)
+        #expect(node.machine.nextDeadline == nil)
+        #expect(node.on(.storeConnected) == [LeaseNode.extend(5)])
+    }
+}
