@@ -11,9 +11,9 @@ import Testing
 
 @Suite("The admin listener's service")
 struct AdminServiceTests {
-    /// What the service has asked for.
+    /// Operations that the service has requested.
     private let asked = Notes()
-    /// What the service wants to be told at the end of the last unlatching.
+    /// Completion that the service passed with the last unlatching.
     private let kept = Box()
 
     private final class Box: Sendable {

@@ -9,7 +9,7 @@ import Secrets
 import Testing
 
 extension HealthReport {
-    /// A report with one login for each of `states`, at upstream `bank`.
+    /// Returns a report with one login for each of `states`, at upstream `bank`.
     static func of(_ states: [SessionState], isAccepting: Bool = true) -> HealthReport {
         HealthReport(
             isAccepting: isAccepting, upstreams: ["bank", "ledger"],
@@ -24,14 +24,14 @@ extension HealthReport {
 }
 
 extension HealthReport {
-    /// What `/readyz` says.
+    /// Returns the document of `/readyz`.
     func ready(isVerbose: Bool) -> JSONValue { json(HealthDocument(.ready, of: self), isVerbose: isVerbose) }
 }
 
 extension SessionState {
     static let down = SessionState.failing(LoginFailure(.rejected, challenge: "pin", detail: "The PIN was wrong."))
 
-    /// A session held since second 40, until `end` where there is one.
+    /// Returns a session held since second 40, until `end` if given.
     static func held(until end: Int64?) -> SessionState {
         var table = SessionTable<Int>()
         let key = SessionKey(
@@ -82,7 +82,7 @@ struct HealthReportTests {
         #expect(logins[3]["held_seconds"] == 60)
         #expect(logins[3]["expires_in"] == 30)
         #expect(logins[3]["established_at"] == 40 && logins[3]["expires_at"] == 130)
-        // A fifth of its life ahead.
+        // A fifth of its lifetime before the end.
         #expect(logins[3]["renews_in"] == 12)
         #expect(logins[3]["renewals"] == 0)
         #expect(logins[4]["expires_in"] == .null)

@@ -29,7 +29,7 @@ private final class Record: Sendable {
 struct AsyncMutexTests {
     private struct Cancelled: Error {}
 
-    /// Waits until so many tasks are in the queue of `mutex`.
+    /// Waits until `count` tasks are in the queue of `mutex`.
     private func untilQueued(_ count: Int, at mutex: AsyncMutex) async {
         while mutex.queueLength < count { await Task.yield() }
     }

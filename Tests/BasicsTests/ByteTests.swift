@@ -4,7 +4,7 @@
 import Basics
 import Testing
 
-/// The set as the grammar spells it, to compare the words with.
+/// Expects `set` to hold exactly the characters of `spelled`, which lists them as the grammar does.
 private func expectSet(
     _ set: ByteClass, _ spelled: String, sourceLocation: SourceLocation = #_sourceLocation
 ) {

@@ -9,7 +9,7 @@ import Testing
 @testable import Admin
 
 extension MetricsReport {
-    /// A report of a daemon whose logins have these states, without any exchange.
+    /// Returns a report of a daemon whose logins have these states, without any exchange.
     static func of(_ states: [SessionState]) -> MetricsReport {
         MetricsReport(
             health: .of(states), proxy: ProxyReading(), logins: LoginReading(), replay: nil,

@@ -117,14 +117,14 @@ struct LoginWithoutChallengeTests {
     private let login = HeldLogin()
     private let corp = NamedDetector(name: "corp")
 
-    /// The end of a login that was asked for by nobody, or at an address of no use.
+    /// Failure of a login that found no challenge.
     private var nothing: LoginFailure {
         var failure = LoginFailure(.failed, challenge: "corp", detail: "No login page was found.", isCancelled: true)
         failure.lacksChallenge = true
         return failure
     }
 
-    /// A rig in which somebody else's login is under way.
+    /// Returns a rig in which another exchange's login is in progress.
     private func rig(isAhead: Bool) throws -> ExchangeRig {
         let rig = try ExchangeRig(logins: [login.authenticator("corp", detector: corp, isAhead: isAhead)])
         let (key, other) = (rig.key("corp"), rig.runtime.nextTicket())
@@ -132,13 +132,13 @@ struct LoginWithoutChallengeTests {
         return rig
     }
 
-    /// Ends that login, and then the one to which the request leads.
+    /// Ends the other exchange's login, and then the one that the request starts.
     private func expectOwnLogin(_ rig: ExchangeRig) {
         #expect(login.count == 0)
         rig.services.notify(rig.services.gate.finish(rig.key("corp"), with: .failure(nothing)))
         rig.settle()
         #expect(login.count == 1 && rig.caller.error == nil)
-        // Its own login has found nothing: that is the answer.
+        // Its own login found no challenge either, so the request fails.
         login.end(.failure(nothing))
         rig.settle()
         #expect(login.count == 1 && rig.caller.error == ExchangeError(nothing))

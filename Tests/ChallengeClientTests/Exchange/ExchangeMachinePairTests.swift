@@ -23,7 +23,7 @@ struct ExchangeMachinePairTests {
 
     /// Events that any state takes.
     private static let anytime: Set<Event> = [.bodyIsTaken, .nextVerdict, .takeConcludedChallenge]
-    /// Those that any state takes but the last.
+    /// Events that any state but the last takes.
     private static let beforeEnd: Set<Event> = [.failed, .cancelled, .timerExpired, .transferBroken, .transferLost]
     private static let allowed: [Place: Set<Event>] = [
         .idle: [.start],

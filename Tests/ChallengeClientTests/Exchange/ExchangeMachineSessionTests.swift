@@ -69,7 +69,7 @@ struct ExchangeMachineSessionTests {
             expect(machine.sessionOver(canReplay: true), .discard)
             expect(machine.complete(), .logIn(slot: 1))
             expect(machine.ready(), .send)
-            // Just won: it is the resource.
+            // The session was just established, so the resource itself refuses.
             expect(
                 machine.head(.challenged(), slot: 1) { $0.carriesConfirmable = true }, .deliver(verifiesSessions: false)
             )

@@ -50,7 +50,7 @@ struct ExchangeMachineTests {
         var machine = Machine()
         _ = machine.start(missing: nil)
         for _ in 0..<Machine.maxWithdrawals { expect(machine.ended(.withdrawn(.outrun)), .send) }
-        // Those do not count as connections that ended.
+        // Withdrawn sessions do not count as connections that ended.
         for _ in 0..<Machine.maxResends { expect(machine.ended(.broken(lost, resend: .always)), .send) }
         expect(machine.ended(.withdrawn(.outrun)), .fail(.outrun))
     }

@@ -234,7 +234,7 @@ struct ExchangeSessionTests {
     func mayResend() throws {
         let cases: [(RequestMethod, memory: Int, Bool)] = [(.put, 64, true), (.post, 64, false), (.put, 0, false)]
         for (method, memory, isAllowed) in cases {
-            // A body is held where a challenge may come.
+            // A body is kept if a challenge may come.
             let rig = try ExchangeRig(
                 logins: [login.authenticator("corp", detector: corp)], replay: ReplayTiers(memory: memory))
             _ = rig.services.gate.adopt(rig.key("corp"), .named("corp"), establishedAt: ExchangeRig.now)
@@ -360,7 +360,7 @@ struct ExchangeSessionTests {
     }
 }
 
-/// Finds a login page by two words.
+/// Detector that finds a login page by two words.
 private struct WordDetector: ChallengeDetector {
     let kind = "page"
     var filter: ResponseFilter { .everything }

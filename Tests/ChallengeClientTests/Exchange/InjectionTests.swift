@@ -23,7 +23,7 @@ struct InjectionTests {
             secrets: [Secret(secret)], cleansPages: cleansPages)
     }
 
-    /// A rig whose route has the values, and perhaps another login.
+    /// Returns a rig whose route injects the values, and perhaps has another login.
     private func rig(
         _ values: RequestInjections, logins: [Authenticator] = [], signer: (any RequestSigner)? = nil,
         replay: ReplayTiers = ReplayTiers(memory: 4 * 1024 * 1024)
@@ -56,7 +56,7 @@ struct InjectionTests {
         #expect(line(rig.stream) == "GET /bots3cr3t-key/getMe?x=1&api_key=s3cr3t-key HTTP/1.1")
         rig.stream?.answerWhole("200 OK")
         rig.settle()
-        // The next request of the connection has nothing of it left.
+        // Nothing of it is left for the next request of the connection.
         rig.get("/x")
         #expect(line(rig.stream) == "GET /bots3cr3t-key/x?api_key=s3cr3t-key HTTP/1.1")
     }
@@ -105,7 +105,7 @@ struct InjectionTests {
         rig.services.gate.change { _ = $0.sessions.drop { _ in true } }
         rig.exchange.receiveBodyEnd()
         rig.settle()
-        // Nobody knows the credential here.
+        // The rig's store does not have the credential.
         #expect(rig.sendings == 0)
         #expect(rig.exchange.awaitedLogin == "key")
     }
@@ -191,11 +191,11 @@ struct InjectionTests {
     @Test("a body that is too long to be changed is refused while nothing of it was sent")
     func tooLong() throws {
         let limit = RequestInjections.bodyLimit
-        // Of known length: at once.
+        // A body of known length is refused at once.
         let known = try rig(Self.values(body: true))
         known.post("{", framing: .length(UInt64(limit) + 1), isComplete: false)
         #expect(known.caller.error?.kind == .bodyNotReplayable)
-        // In chunks: where the limit is passed.
+        // A body in chunks is refused when it exceeds the limit.
         let chunked = try rig(Self.values(body: true))
         chunked.post("{\"a\":\"", framing: .chunked, isComplete: false)
         for _ in 0..<20 where chunked.caller.error == nil {
@@ -203,7 +203,7 @@ struct InjectionTests {
             chunked.settle()
         }
         #expect(chunked.caller.error?.kind == .bodyNotReplayable)
-        // Longer than the upstream's `replay`.
+        // A body longer than the upstream's `replay` is refused.
         let small = try rig(Self.values(body: true), replay: ReplayTiers(memory: 16))
         small.post("{\"a\":\"0123456789\"}")
         #expect(small.caller.error?.kind == .bodyNotReplayable)
@@ -282,7 +282,7 @@ struct InjectionTests {
             fields.contains(
                 "\r\nLocation: /b?x=1\r\nLink: </2>; rel=next\r\nX-Debug: GET /bot************/a\r\nETag: \"x\"\r\n"))
         #expect(fields.contains("\r\nSet-Cookie: a=b; Path=/\r\nContent-Length: 10\r\n"))
-        // Bodies only where that is asked for.
+        // Bodies change only if the configuration asks for that.
         #expect(rig.caller.takeEvents() == ["head 302", "body s3cr3t-key", "ended"])
     }
 
@@ -343,7 +343,7 @@ struct InjectionTests {
     }
 }
 
-/// Signs with the target, and with the body itself.
+/// Signer that covers the target and the body.
 private final class NotingSigner: RequestSigner {
     let names: [HTTPField.Name] = [HTTPField.Name("X-Signed")].compactMap(\.self)
     let learnsFrom: [HTTPField.Name]? = []
@@ -362,7 +362,7 @@ private final class NotingSigner: RequestSigner {
 }
 
 extension String {
-    /// The text before the first `separator`.
+    /// Returns the text before the first `separator`.
     fileprivate func components(before separator: String) -> String {
         String(firstRange(of: separator).map { self[..<$0.lowerBound] } ?? self[...])
     }

@@ -17,7 +17,7 @@ struct LatchOrderTests {
         key: LatchKey(origin: origin, challenge: "corp", credential: "corp"),
         credential: Credential(name: "corp", fields: ["password": Secret("wrong")]))
 
-    /// A login whose value the server rejects; a value whose latch is closed it does not send.
+    /// Login whose value the server rejects. It does not send a value whose latch is closed.
     private struct Rejected: SessionLogin {
         func logIn(_ conversation: Conversation) async throws(LoginFailure) -> Session {
             try use.requireOpenLatch(in: conversation)
@@ -46,7 +46,7 @@ struct LatchOrderTests {
             ], timeouts: .init(login: .seconds(30)), store: store)
     }
 
-    /// Another exchange of the same worker.
+    /// Returns another exchange of the same worker.
     private func exchange(_ rig: ExchangeRig) -> (exchange: Exchange, caller: FakeCaller) {
         let caller = FakeCaller()
         let exchange = Exchange(runtime: rig.runtime, caller: caller)
@@ -192,7 +192,7 @@ struct ClosedLatchTests {
     private static let key = SessionKey(origin: origin, challenge: "bank", credential: "", scope: "accounts")
     private static let latch = LatchKey(origin: origin, challenge: "bank-pin", credential: "pin")
 
-    /// Asks the server for a challenge, and has its answer 9999 rejected.
+    /// Login that asks the server for a challenge, and whose answer 9999 is rejected.
     private final class Login: SessionLogin {
         private let asked = Atomic<Int>(0)
 

@@ -115,7 +115,7 @@ struct BodyPipeTests {
 struct HandlerCallsTests {
     private struct Own: Error {}
 
-    /// Runs `body` with calls that are timed by a loop, apart from it and on it.
+    /// Runs `body` with calls timed by a loop: on the loop, or apart from it if `isApart`.
     private func withCalls(_ limit: Duration, isApart: Bool, _ body: (HandlerCalls) async throws -> Void) async throws {
         let thread = try EventLoopThread(name: "calls") { _ in }
         let calls = HandlerCalls(limit: limit, isApart: isApart)
@@ -153,7 +153,7 @@ struct HandlerCallsTests {
                 }
             }
             continuation.finish()
-            // On a loop that has stopped it would never come to its end.
+            // On a stopped loop the handler would never end.
             for await _ in end {}
         }
     }

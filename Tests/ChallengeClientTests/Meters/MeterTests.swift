@@ -36,7 +36,7 @@ struct LoginMeterTests {
         meter.loginEnded(key, result, LoginCause(.request), after: .zero)
     }
 
-    /// The counts by outcome; a session that was established is "succeeded".
+    /// Counts by outcome; an established session counts as "succeeded".
     private var counts: [String: UInt64] {
         Dictionary(
             meter.reading.counts.map { ($0.key.failure?.rawValue ?? "succeeded", $0.value) },
@@ -57,7 +57,7 @@ struct LoginMeterTests {
         run(.success(unverified), steps: 0)
         meter.loginEnded(key, .failure(rejected), LoginCause(.request), after: .zero)
         #expect(counts == ["login-rejected": 1])
-        // That of a session which served before is no login.
+        // The refusal of a session that has served before is not a login.
         meter.loginEnded(key, .failure(rejected), LoginCause(.request), after: .zero)
         #expect(counts == ["login-rejected": 1])
     }

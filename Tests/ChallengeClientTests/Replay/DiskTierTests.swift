@@ -10,10 +10,10 @@ struct DiskTierTests {
     private let piece = ReplayBuffer.recentLimit
     private let disk = FakeDisk()
 
-    /// Bytes that tell where they stand.
+    /// Returns bytes of the pattern, which differ by position.
     private func bytes(_ range: Range<Int>) -> [UInt8] { Array(pattern[range]) }
 
-    /// Streams a body of `count` bytes through, as a transfer that keeps up takes it.
+    /// Streams a body of `count` bytes through a transfer that keeps up.
     private func stream(_ body: TestBody, count: Int, piece: Int = 65_536) -> [UInt8] {
         var taken: [UInt8] = []
         var sent = 0
@@ -66,7 +66,7 @@ struct DiskTierTests {
         for arrival in [1400, 40_000, 65_536] {
             let (spool, _) = disk.spool()
             let body = TestBody(memory: 65_536, disk: 4_000_000, spool: spool)
-            // No read would work.
+            // Any read would fail.
             disk.state.withLock {
                 $0.isUnreadable = true
                 $0.writes = 0
@@ -101,7 +101,7 @@ struct DiskTierTests {
             #expect(stream(body, count: 1_001_000 + excess).count == 1_001_000 + excess)
             #expect(body.canReplay == (excess == 0))
             #expect(body.rewind() == (excess == 0))
-            // What cannot be sent again takes no room.
+            // A body that cannot be replayed takes no space.
             #expect(disk.state.withLock { $0.files } == 1 - excess)
         }
     }
@@ -182,5 +182,5 @@ struct DiskTierTests {
     }
 }
 
-/// Two million bytes that tell where they stand.
+/// Two million bytes, which differ by position.
 private let pattern = (0..<2_000_000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) }

@@ -24,7 +24,7 @@ struct ReplaySpoolTests {
 
     private static let piece = ReplayBuffer.recentLimit
 
-    /// A body of which `count` bytes, whole pieces of them, are to go to disk, and all were taken.
+    /// Returns a body that was sent completely, and of which `count` bytes (whole pieces) go to disk.
     private func body(_ spool: ReplaySpool, onDisk count: Int) -> TestBody {
         let body = TestBody(memory: 0, disk: 100_000_000, spool: spool)
         var left = count + ReplayBuffer.window
@@ -46,7 +46,7 @@ struct ReplaySpoolTests {
         #expect(spool.room == 400_000 - Self.piece)
         #expect(!body(spool, onDisk: Self.piece).canReplay)
         #expect(told.all == [.budget(400_000)])
-        // Its own share came back with it.
+        // The second body's share was released.
         #expect(spool.figures.bytesInUse == Self.piece)
         first = nil
         #expect(spool.figures.bytesInUse == 0)
@@ -226,7 +226,7 @@ final class UnnamedFileTests {
 
     @Test("a file system is left an eighth of its room", .enabled(if: geteuid() == 0), arguments: [1, 16])
     func full(size: Int) throws {
-        // Where an administrator may not mount either, as in some containers, there is nothing to try.
+        // In some containers not even root may mount; then the test has nothing to do.
         guard unsafe mount("none", directory, "tmpfs", 0, "size=\(size)m") == 0 else { return }
         defer { unsafe umount2(directory, Int32(MNT_DETACH)) }
         let file = try UnnamedFile(directory: directory)

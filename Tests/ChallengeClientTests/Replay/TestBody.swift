@@ -4,7 +4,7 @@
 import ChallengeClient
 import Synchronization
 
-/// A replay buffer that `#expect` can look at.
+/// Replay buffer as a copyable object, for `#expect`.
 final class TestBody {
     private var buffer: ReplayBuffer
 
@@ -26,7 +26,7 @@ final class TestBody {
     func rewind() -> Bool { buffer.rewind() }
     func stopKeeping() { buffer.stopKeeping() }
 
-    /// What a transfer is given that asks for `count` bytes.
+    /// Returns the bytes that a transfer gets if it asks for `count`.
     func take(_ count: Int) -> [UInt8] {
         unsafe withUnsafeTemporaryAllocation(byteCount: count, alignment: 1) { space in
             let count = unsafe buffer.read(into: space)
@@ -35,13 +35,13 @@ final class TestBody {
     }
 }
 
-/// Files in memory, that fail when they are told to.
+/// Files in memory that fail on request.
 final class FakeDisk: Sendable {
     struct State {
         var isFull = false
         var isMissing = false
         var isUnreadable = false
-        /// How many bytes there is room for.
+        /// Free space, in bytes.
         var room = Int.max
         var files = 0
         var opened = 0
@@ -62,7 +62,7 @@ final class FakeDisk: Sendable {
         return FakeFile(disk: self)
     }
 
-    /// A spool of such files, and what it told.
+    /// Returns a spool of such files, and the changes of state that it reports.
     func spool(limit: Int = .max, now: @escaping @Sendable () -> Int64 = { 0 }) -> (ReplaySpool, Told) {
         let told = Told()
         let spool = ReplaySpool(
@@ -71,7 +71,7 @@ final class FakeDisk: Sendable {
         return (spool, told)
     }
 
-    /// What a spool told of its state.
+    /// Changes of state that a spool has reported.
     final class Told: Sendable {
         private let troubles = Mutex<[ReplayTrouble?]>([])
 

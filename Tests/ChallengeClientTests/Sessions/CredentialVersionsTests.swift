@@ -32,7 +32,7 @@ struct CredentialVersionsTests {
         versions.record(key, recorder, result ?? established)
     }
 
-    /// What the watch does.
+    /// Looks the credential up as the watch does; true if its value has changed.
     @discardableResult
     private func watch() async throws -> Bool {
         let number = versions.beginLookup()

@@ -130,7 +130,7 @@ struct RouteCacheTests {
 }
 
 extension Authenticator {
-    /// A login that is never run.
+    /// Returns an authenticator whose login never runs.
     static func named(_ name: String) -> Authenticator {
         Authenticator(
             name: name, trigger: .mobileFirst, isAhead: false,

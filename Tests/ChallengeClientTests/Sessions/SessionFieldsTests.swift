@@ -24,7 +24,7 @@ struct SessionFieldsTests {
         "a caller's own field of that name gives way, in whatever case it is written",
         arguments: [
             "Authorization", "authorization", "AUTHORIZATION", "X-Api-Key", "x-api-key", "X-API-KEY",
-            // One name to CGI and what comes of it.
+            // CGI programs see these names as one.
             "X_Api_Key", "X-Api_Key", "x_API-key",
         ])
     func overridden(name: String) {
@@ -118,7 +118,7 @@ struct RequestCookiesTests {
         return Session(cookies: SessionCookies(jar))
     }
 
-    /// The lines that a request to `target` gets whose caller sends `callers`.
+    /// Returns the lines of a request to `target` whose caller sends `callers`.
     private func sent(
         _ sessions: [Session], to target: String = "/", callers: [String] = [], now: Int64 = 0
     ) throws -> [String] {

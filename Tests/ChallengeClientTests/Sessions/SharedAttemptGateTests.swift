@@ -134,7 +134,7 @@ struct SharedAttemptGateTests {
     }
 }
 
-/// Counts, from many threads.
+/// Counter that many threads increment.
 private final class Count: Sendable {
     private let count = Atomic<Int>(0)
     var value: Int { count.load(ordering: .relaxed) }
@@ -172,7 +172,7 @@ struct AttemptWriteTests {
 
     private func settle() { for _ in 0..<8 { loop.turnOnce() } }
 
-    /// A login on the loop rejects the value of `name`, and notes when it goes on.
+    /// Has a login on the loop reject the value of `name`, and notes when the login goes on.
     private func reject(_ name: String) {
         Task(executorPreference: loop) { [gate, notes, use = use(name), latch] in
             await gate.record(.rejected(latch), of: use)
@@ -234,7 +234,7 @@ struct AttemptWriteTests {
     @Test("the step of a one-time password is on disk before its code can be sent")
     func step() {
         useStep(30_000)
-        // The look at what other processes have used.
+        // The first write only reads the steps that other processes have used.
         #expect(store.begun == [[]] && notes.all.isEmpty)
         store.end()
         settle()

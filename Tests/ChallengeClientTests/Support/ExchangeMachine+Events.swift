@@ -7,7 +7,7 @@ import Testing
 @testable import ChallengeClient
 
 extension ExchangeMachine {
-    /// A head, as the examination sees it.
+    /// Passes a head to the machine, as the examination does.
     mutating func head(
         _ challenge: Challenge, slot: Int = 0, status: Int = 200, _ change: (inout ExaminedAnswer) -> Void = { _ in }
     ) -> AnswerAction {
@@ -29,21 +29,21 @@ extension ExchangeMachine {
             ReadySession(isNew: true, isUnverified: isUnverified, isHidden: isHidden, login: login), missing: missing)
     }
 
-    /// A challenge of slot 0, and its session.
+    /// Passes a challenge of slot 0, and then its session.
     mutating func goRound(mayRepeat: Bool = false, isNew: Bool = true) {
         expect(head(.challenged()) { $0.mayRepeat = mayRepeat }, .discard)
         expect(complete(), .logIn(slot: 0))
         expect(sessionReady(ReadySession(isNew: isNew), missing: nil), .send)
     }
 
-    /// A request that carries an unverified session.
+    /// Starts a request that carries an unverified session.
     mutating func tryOut(_ slot: Int) {
         expect(start(missing: slot), .logIn(slot: slot))
         expect(ready(isUnverified: true), .send)
     }
 }
 
-/// Holds a value against the one that is expected. `#expect` copies what it shows, and a machine cannot be copied.
+/// Compares a value with the expected one. `#expect` copies what it shows, and a machine cannot be copied.
 func expect<Value: Equatable>(
     _ value: Value, _ expected: Value, _ comment: @autoclosure () -> Comment? = nil,
     at location: SourceLocation = #_sourceLocation

@@ -12,7 +12,8 @@ import Testing
 
 @testable import ChallengeClient
 
-/// One exchange between a fake caller and fake streams, on a loop and a clock that the test turns by hand. No socket, no thread.
+/// One exchange between a fake caller and fake streams, on a loop and a clock that the test drives.
+/// It has no socket and no thread.
 final class ExchangeRig {
     let clock = ManualLoopClock()
     let loop: EventLoop
@@ -49,14 +50,14 @@ final class ExchangeRig {
 
     deinit {
         exchange.close()
-        // The driver holds a transfer whose news nobody was told, and that holds the driver.
+        // A transfer with undelivered events and the driver retain each other.
         runtime.driver.wake()
         loop.turnOnce()
-        // The two hold each other.
+        // The worker and its shared services retain each other.
         services.roster.dismiss(worker: 0)
     }
 
-    /// The stream that was asked for last.
+    /// The stream that was requested last.
     var stream: FakeStream? { streams.all.last }
     /// The number of times that the request was sent.
     var sendings: Int { streams.all.count }
@@ -77,10 +78,10 @@ final class ExchangeRig {
         settle()
     }
 
-    /// A request without a body begins.
+    /// Begins a request without a body.
     func get(_ path: String = "/") { begin(ExchangeRequest(method: .get, framing: .none), path) }
 
-    /// A request with a body begins; `isComplete`: all of it is here.
+    /// Begins a request with a body. `isComplete`: the whole body has arrived.
     func post(
         _ body: String, framing: BodyFraming? = nil, method: RequestMethod = .post, expects: Bool = false,
         isComplete: Bool = true
@@ -104,12 +105,10 @@ final class ExchangeRig {
     }
 }
 
-/// No credentials.
 private struct NoCredentials: CredentialProvider {
     func credential(named name: String) async throws(CredentialError) -> Credential? { nil }
 }
 
-/// Notes nothing.
 private struct LoginNotes: LoginObserver {
     func loginBegan(_ key: SessionKey, _ cause: LoginCause) {}
     func loginStepped(_ key: SessionKey, _ step: ConversationStep) {}
@@ -118,7 +117,7 @@ private struct LoginNotes: LoginObserver {
     ) {}
 }
 
-/// A login whose end the test brings about, each time that it runs.
+/// Login whose runs end when the test says so.
 final class HeldLogin: Sendable {
     private let running = Mutex<[CheckedContinuation<Result<Session, LoginFailure>, Never>]>([])
     private let runs = Atomic<Int>(0)
@@ -126,7 +125,7 @@ final class HeldLogin: Sendable {
 
     init(confirmation: SessionConfirmation = .stillGood) { self.confirmation = confirmation }
 
-    /// The number of times that it was begun.
+    /// Number of runs that have begun.
     var count: Int { runs.load(ordering: .relaxed) }
 
     func end(_ result: Result<Session, LoginFailure>) {
@@ -137,7 +136,7 @@ final class HeldLogin: Sendable {
         for login in running { login.resume(returning: result) }
     }
 
-    /// The login as it stands at the upstream of a rig, under `name`.
+    /// Returns an authenticator for this login at a rig's upstream.
     func authenticator(
         _ name: String, detector: any ChallengeDetector, confirms: Bool = false, isAhead: Bool = false
     ) -> Authenticator {
@@ -166,7 +165,7 @@ final class HeldLogin: Sendable {
     }
 }
 
-/// Finds the challenge of the login whose name the field `X-Login` has.
+/// Detector for the challenge of the login that the field `X-Login` names.
 struct NamedDetector: ChallengeDetector {
     let name: String
     let kind = "test"
@@ -178,7 +177,7 @@ struct NamedDetector: ChallengeDetector {
 }
 
 extension Session {
-    /// A session that injects `X-Session: NAME`. `isUnverified`: nobody has accepted it yet.
+    /// Returns a session that injects `X-NAME: NAME`. `isUnverified`: no response has accepted it yet.
     static func named(_ name: String, isUnverified: Bool = false) -> Session {
         let fields = [InjectedField(name: HTTPField.Name("X-\(name)") ?? .authorization, value: Secret(name))]
         guard isUnverified else { return Session(fields: fields) }
@@ -200,12 +199,12 @@ final class HeldAttempts: AttemptStore {
     private let state = Mutex(State())
     private let digests = UnkeptAttempts()
 
-    /// What is on disk.
+    /// Record on disk.
     var disk: AttemptRecord { state.withLock { $0.disk } }
     /// The changes of each write that has begun.
     var begun: [[AttemptChange]] { state.withLock { $0.begun } }
 
-    /// Another process changes what is on disk.
+    /// Changes the record on disk, as another process would.
     func change(_ change: AttemptChange) { state.withLock { $0.disk.apply(change) } }
 
     /// Ends the oldest write that has not ended. `isWritten`: false if the disk refuses it.

@@ -7,17 +7,17 @@ import HTTPWire
 
 @testable import ChallengeClient
 
-/// A stream without a connection: notes what is sent, and answers what a test has it answer.
+/// Stream without a connection. It records what is sent, and answers as the test says.
 final class FakeStream: UpstreamStream {
     let transfer: Transfer
     /// The head that was sent, with the framing's fields.
     private(set) var head = ""
-    /// As much of the request's body as was taken.
+    /// Part of the request's body that was taken.
     private(set) var body = ""
     private(set) var trailers: [String] = []
     /// True if all of the body was taken.
     private(set) var isBodyComplete = false
-    /// True if the body could not be had.
+    /// True if the body could not be read.
     private(set) var isBodyBroken = false
     /// True if the exchange has let go of it.
     private(set) var isReleased = false
@@ -25,7 +25,7 @@ final class FakeStream: UpstreamStream {
     /// True if the body is taken as soon as it comes.
     var takesBody = true
     var hasWaited = false
-    /// True once the request is sent, unless the test has it fail to connect.
+    /// True once the request is sent, unless the test makes the connection fail.
     var hasSent = false
     var isUnreachable = false
     /// True if its connection had ended before the request came.
@@ -71,7 +71,7 @@ final class FakeStream: UpstreamStream {
 
     // MARK: What the upstream does
 
-    /// Takes of the body what is there, at most `most` bytes.
+    /// Takes the available bytes of the body, at most `most`.
     func takeBody(atMost most: Int = .max) {
         var space = [UInt8](repeating: 0, count: 16 * 1024)
         var left = most
@@ -94,7 +94,7 @@ final class FakeStream: UpstreamStream {
         transfer.driver.wake()
     }
 
-    /// A whole head, final or interim, with `body` behind it.
+    /// Answers with a complete head, final or interim, and then `body`.
     func answer(_ status: String, _ fields: String..., body: String = "") {
         let head =
             Array(
@@ -110,31 +110,31 @@ final class FakeStream: UpstreamStream {
         if body.isEmpty { transfer.driver.wake() } else { send(body) }
     }
 
-    /// An answer with `Content-Length`, and the end of its transfer.
+    /// Answers with `Content-Length`, and ends the transfer.
     func answerWhole(_ status: String, _ fields: String..., body: String = "") {
         answer(status, (fields + ["Content-Length: \(body.utf8.count)"]).joined(separator: "\r\n"), body: body)
         if transfer.owner != nil, transfer.upload.isComplete { end() }
     }
 
-    /// More of the answer's body.
+    /// Sends more of the answer's body.
     func send(_ text: String) {
         let bytes = Array(text.utf8)
         _ = unsafe bytes.withUnsafeBytes { unsafe transfer.take(body: $0) }
         transfer.driver.wake()
     }
 
-    /// The transfer ends.
+    /// Ends the transfer.
     func end(_ error: CurlError? = nil) {
         transfer.end(error, isUnannounced: false)
         transfer.driver.wake()
     }
 }
 
-/// The source of fake streams, in the order in which the exchange asks for them.
+/// Source of fake streams, kept in the order in which the exchange requests them.
 final class FakeStreams: StreamSource {
     private let driver: CurlDriver
     private(set) var all: [FakeStream] = []
-    /// What each new stream is to be like.
+    /// Sets up each new stream.
     var prepare: (FakeStream) -> Void = { _ in }
 
     init(driver: CurlDriver) { self.driver = driver }
@@ -157,7 +157,7 @@ extension ByteRange {
     static func all(of bytes: Span<UInt8>) -> ByteRange { ByteRange(start: 0, end: bytes.count) }
 }
 
-/// A caller without a connection: notes what it is told, in order.
+/// Caller without a connection. It records its events in order.
 final class FakeCaller: ExchangeCaller {
     private(set) var events: [String] = []
     /// The error that ended the exchange.
@@ -166,7 +166,7 @@ final class FakeCaller: ExchangeCaller {
     var fields: [(name: StaticString, value: String)] = []
     /// The head of the last response.
     private(set) var head = ""
-    /// True if it takes what comes of a body.
+    /// True if it accepts pieces of the body.
     var takesBody = true
     let identity: CallerIdentity? = .user(1000)
 
@@ -176,7 +176,7 @@ final class FakeCaller: ExchangeCaller {
         cookies?.write(mergedWith: [], to: fields)
     }
 
-    /// Events since the last call.
+    /// Returns and removes the events since the last call.
     func takeEvents() -> [String] {
         defer { events = [] }
         return events

@@ -8,7 +8,7 @@ import Testing
 
 @Suite("The end of an answer's body")
 struct AnswerBodyTests {
-    /// What became of a body that came in these pieces.
+    /// Result of a body that arrives in pieces.
     private struct Result: Equatable {
         var data = ""
         var trailers = ""
@@ -164,7 +164,7 @@ struct ContentCodingTests {
 
     @Test("a decoded page is cut at the limit, however long it is")
     func bomb() {
-        // A block of fixed codes (RFC 1951 §3.2.6): one blank, and then 258 times the one before, again and again.
+        // A block of fixed codes (RFC 1951 §3.2.6): one space, then matches of 258 bytes at distance 1.
         var bits: [Bool] = [true, true, false] + code(0x30 + 0x20, 8)
         for _ in 0..<100_000 { bits += code(0b1100_0101, 8) + code(0, 5) }
         let bytes = stride(from: 0, to: bits.count, by: 8).map { start in
@@ -177,7 +177,7 @@ struct ContentCodingTests {
         #expect(undone.count == 1 << 20 && undone.allSatisfy { $0 == 0x20 })
     }
 
-    /// A Huffman code, which goes with its highest bit first.
+    /// Returns the bits of a Huffman code, highest bit first.
     private func code(_ value: Int, _ length: Int) -> [Bool] {
         (0..<length).reversed().map { value >> $0 & 1 == 1 }
     }

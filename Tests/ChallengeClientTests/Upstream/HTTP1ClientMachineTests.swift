@@ -23,11 +23,11 @@ struct HTTP1ClientMachineTests {
         case close
     }
 
-    /// Events that any state takes: they come from outside, whenever they like.
+    /// Events that any state takes, since they come from outside at any time.
     private static let anytime: Set<Event> = [.connected, .endHold, .endWait, .settle, .rest, .ready, .close]
-    /// Events of a request under way.
+    /// Events of a request in progress.
     private static let ofRequest: Set<Event> = [.readNothing, .readMore, .inputEnded, .end]
-    /// Those that each state takes besides.
+    /// Further events that each state takes.
     private static let allowed: [Stage: Set<Event>] = [
         .unconnected: [.begin], .connecting: [.end], .sending: ofRequest.union([.holdHead]), .held: ofRequest,
         .awaitingContinue: ofRequest, .waitedInVain: ofRequest.union([.holdHead]),
@@ -108,7 +108,7 @@ struct HTTP1ClientMachineTests {
         }
     }
 
-    /// All that tells one state from another.
+    /// Returns the properties by which states differ.
     private static func facts(_ machine: borrowing Machine) -> [Bool] {
         [
             machine.isRunning, machine.isConnecting, machine.isIdle, machine.hasSwitched, machine.awaitsContinue,

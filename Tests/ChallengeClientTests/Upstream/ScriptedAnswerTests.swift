@@ -11,7 +11,7 @@ import Testing
 struct ScriptedAnswerTests {
     typealias Outcome = ScriptedClient.Outcome
 
-    /// A request, all that the upstream sends before it ends its side, and what comes of it.
+    /// A request, all that the upstream sends before it closes, and the expected outcome.
     struct Script: Sendable, CustomTestStringConvertible {
         var request = Request.get
         let bytes: String
@@ -22,11 +22,11 @@ struct ScriptedAnswerTests {
 
     enum Request: Sendable {
         case get, head, upgrade
-        /// Three bytes that all are here.
+        /// A body of three bytes that has arrived.
         case post
-        /// Three bytes that do not come.
+        /// A body of three bytes that never arrives.
         case silentPost
-        /// Three bytes that wait for 100.
+        /// A body of three bytes that waits for 100.
         case waitingPost
         /// A GET on a connection that has carried another one.
         case getAgain
@@ -42,7 +42,7 @@ struct ScriptedAnswerTests {
         return Script(request: request, bytes: bytes, outcome: outcome)
     }
 
-    /// A script whose answer is refused, or never comes.
+    /// Returns a script whose answer is refused, or never comes.
     private static func refusal(
         _ bytes: String, to request: Request = .get, _ fault: WireErrorCode? = nil, setback: Transfer.Setback? = nil,
         interims: [Int] = [], status: Int = 0, body: String = "", as error: CurlError = .writeError
@@ -70,7 +70,7 @@ struct ScriptedAnswerTests {
         script("\(chunked)1\r\na\r\n0\r\nX-Sum: 1\r\nHost: b\r\n\r\n", 200, .kept, "a", trailers: ["X-Sum: 1"]),
         refusal("\(chunked)3\r\nabcX", .chunkTerminatorInvalid, status: 200, body: "abc"),
         refusal("\(chunked)3\r\nab", status: 200, body: "ab", as: .partialFile),
-        // Only the end of the connection ends it.
+        // The body ends with the connection.
         script("HTTP/1.1 200 OK\r\n\r\nall of it", 200, .closed, "all of it"),
         refusal("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello", status: 200, body: "hello", as: .partialFile),
         // Interim heads.
@@ -81,13 +81,13 @@ struct ScriptedAnswerTests {
         script("HTTP/1.1 101 Go\r\nUpgrade: x\r\n\r\n", to: .upgrade, 101, .switched),
         script(hello, to: .upgrade, 200, .closed, "hello"),
         refusal("HTTP/1.1 101 Go\r\nUpgrade: x\r\n\r\n", .switchUnasked),
-        // What is no answer.
+        // Bytes that are not a response.
         refusal("", as: .gotNothing),
         refusal("HTTP/1.1 2", as: .weirdServerReply),
         refusal("HTTP/2 200\r\n\r\n", .statusLineInvalid),
         refusal("\r\n\(hello)", .statusLineInvalid),
         refusal("HTTP/1.1 200 OK\nX: y\r\n\r\n", .bareLineFeed),
-        // The answer comes before the body of the request, which is of no interest then unless it is welcome.
+        // The answer comes early: the rest of the request's body is not sent, so only a complete one keeps the connection.
         script("HTTP/1.1 401 No\r\nContent-Length: 2\r\n\r\nno", to: .silentPost, 401, .closed, "no"),
         script("HTTP/1.1 302 Away\r\nContent-Length: 0\r\n\r\n", to: .silentPost, 302, .closed),
         script(hello, to: .silentPost, 200, .closed, "hello"),
@@ -136,7 +136,7 @@ struct ScriptedAnswerTests {
         for cut in cuts {
             let client = try Self.run(script, cutAt: cut)
             var outcome = client.outcome
-            // A refused head stays, or what came with it; nobody looks at that.
+            // The unread bytes of a refused head are not compared.
             if case .failed = script.outcome.end { outcome.unread = "" }
             #expect(outcome == script.outcome, "cut at \(cut)")
         }

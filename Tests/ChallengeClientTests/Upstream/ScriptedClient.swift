@@ -7,16 +7,16 @@ import HTTPWire
 
 @testable import ChallengeClient
 
-/// Carries out what a machine decides, as `HTTP1Stream` does but without a socket, and notes what its owner is told.
+/// Carries out a machine's decisions as `HTTP1Stream` does, without a socket, and records its owner's events.
 final class ScriptedClient: UpstreamStream {
-    /// All that came of a request.
+    /// Outcome of a request.
     struct Outcome: Equatable {
         var interims: [Int] = []
-        /// 0: no final head came.
+        /// Status of the final head, or 0 without one.
         var status = 0
         var body = ""
         var trailers: [String] = []
-        /// Bytes that came and were left.
+        /// Bytes that arrived and were not read.
         var unread = ""
         var fault: WireErrorCode?
         var setback: Transfer.Setback?
@@ -33,7 +33,7 @@ final class ScriptedClient: UpstreamStream {
     var supply: [String?] = []
     /// The trailer fields after it.
     var trailers: [String] = []
-    /// All that was sent.
+    /// Bytes sent so far.
     private(set) var sent = ""
     private(set) var outcome = Outcome()
     private(set) var machine = HTTP1ClientMachine(trapsMisuse: false)
@@ -50,15 +50,15 @@ final class ScriptedClient: UpstreamStream {
     }
 
     deinit {
-        // The driver holds a transfer whose news nobody was told, and that holds the driver.
+        // A transfer with undelivered events and the driver retain each other.
         transfer.owner = nil
         driver.wake()
         _ = driver.beforeWait(now: loop.now)
     }
 
-    // MARK: The way of a request
+    // MARK: Steps of a request
 
-    /// Begins a request; on a new connection that is made at once, if `connects`.
+    /// Begins a request. `connects`: a new connection is established at once.
     func begin(_ request: ExchangeRequest, connects: Bool = true) {
         outcome = Outcome()
         transfer.owner = Owner(self)
@@ -79,7 +79,7 @@ final class ScriptedClient: UpstreamStream {
         tell()
     }
 
-    /// The upstream ends its side, if the request is still under way.
+    /// Closes the upstream's side, if the request is still in progress.
     func endInput() {
         guard machine.isRunning else { return }
         switch machine.inputEnded() {
@@ -90,19 +90,19 @@ final class ScriptedClient: UpstreamStream {
         tell()
     }
 
-    /// The wait for 100 is over.
+    /// Ends the wait for 100.
     func endWait() {
         if machine.endWait() { resumeSending() }
         tell()
     }
 
-    /// The turn of the loop ends.
+    /// Ends the turn of the loop.
     func endTurn() {
         if machine.isHeld { resumeSending() }
         tell()
     }
 
-    /// The owner lets go of the request. Returns whether the connection rests.
+    /// Releases the request, and returns whether the connection stays open for another one.
     func rest() -> Bool {
         transfer.owner = nil
         transfer.reset()
@@ -178,7 +178,7 @@ final class ScriptedClient: UpstreamStream {
         transfer.end(error, isUnannounced: false)
     }
 
-    /// Ends the turn of the loop in which the owner is told.
+    /// Ends the turn of the loop, in which the owner gets its events.
     private func tell() {
         driver.wake()
         while driver.beforeWait(now: loop.now).didWork { driver.wake(); if !transfer.isEnqueued { return } }
@@ -201,7 +201,7 @@ final class ScriptedClient: UpstreamStream {
     func failure(_ error: CurlError) -> TransferFailure { TransferFailure(error) }
     func release() {}
 
-    /// The owner of the transfer, which holds it, and so must not be what holds the transfer.
+    /// Owner of the transfer. The transfer retains it, so it must not be the object that retains the transfer.
     private final class Owner: TransferOwner {
         private unowned let client: ScriptedClient
 

@@ -37,10 +37,10 @@ struct UpstreamPlanTests {
 }
 
 extension ByteQueue {
-    /// All of it, as text.
+    /// The content as text.
     var text: String { withSpan { $0.text(ByteRange(start: 0, end: $0.count)) } }
 
-    /// A queue with that text in it.
+    /// Creates a queue with that text.
     init(text: String) {
         self.init()
         append(text.utf8)
