@@ -62,7 +62,7 @@ struct AcceptanceTableTests {
 struct ResourceRefusalsTests {
     private let memory = Memory()
 
-    /// Refusals that an expectation may ask, which notes that it was asked.
+    /// Reference to refusals, since `#expect` cannot call a mutating function.
     private final class Memory {
         private var refusals = ResourceRefusals()
 
@@ -109,7 +109,7 @@ struct ResourceRefusalsTests {
         #expect(!memory.passes(place(), generation: 0, now: at(1)))
         #expect(memory.passes(place(), generation: 4, now: at(1)))
         #expect(memory.passes(place(), generation: 0, now: at(1)))
-        // Being asked for again and again does not make the time longer.
+        // Repeated requests do not extend the time.
         #expect(memory.passes(place(), generation: 4, now: at(29)))
         #expect(!memory.passes(place(), generation: 4, now: at(30)))
     }

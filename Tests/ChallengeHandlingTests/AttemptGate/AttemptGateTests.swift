@@ -42,7 +42,7 @@ struct AttemptGateTests {
         #expect(gate.acceptance(key, wrong)?.path == "/a" && kept == gate.record)
         keep(gate.record(.rejected(latch()), of: key, wrong))
         #expect(gate.acceptance(key, wrong) == nil && kept == gate.record)
-        // What another process has kept since does not bring it back.
+        // A later record of another process does not restore it.
         var other = AttemptRecord()
         other.apply(.accept(key, digest: [1], Acceptance(path: "/a", at: 0)))
         gate.merge(other, then: [.close(key, digest: [1], latch())])
@@ -134,7 +134,7 @@ struct StampedeTests {
     private let key = SessionKey(
         origin: Origin(scheme: .https, host: "bank.example"), challenge: "bank", credential: "pin")
 
-    /// When each of 200 machines begins what `next` says, in milliseconds, by one generator.
+    /// Returns the sorted times, in milliseconds, that `next` returns for each of 200 machines.
     private func times(seed: UInt64, _ next: (inout SessionTable<Int>, inout SplitMix) -> Int64?) -> [Int64] {
         var random = SplitMix(state: seed)
         return (0..<200).compactMap { _ in
@@ -143,12 +143,12 @@ struct StampedeTests {
         }.sorted()
     }
 
-    /// The most of `times` that lie within `span` of each other.
+    /// Returns the largest number of `times` within one `span`.
     private func crowd(_ times: [Int64], within span: Int64) -> Int {
         times.map { start in times.count { (start..<start + span).contains($0) } }.max() ?? 0
     }
 
-    /// The first moment at which a login begins again: what is let in then is let in later, too.
+    /// Returns the first moment at which a login begins again, by bisection.
     private func firstTry(of table: SessionTable<Int>, after failure: Int64) -> Int64 {
         var (refused, begun) = (failure, failure + 60_001)
         while begun - refused > 1 {
@@ -179,7 +179,7 @@ struct StampedeTests {
         let first = try #require(times.first), last = try #require(times.last)
         #expect(times.count == 200)
         #expect(first >= 500)
-        // Half a pause apart, and no tenth of that time sees many of them.
+        // They spread over half a pause, and no tenth of that time has many of them.
         let width = last - first
         #expect(width >= min(60_000, 1_000 << Int64(failures - 1)) * 2 / 5)
         #expect(crowd(times, within: max(1, width / 10)) < 60)

@@ -141,7 +141,7 @@ struct AttemptQueueTests {
 
     private func use(_ end: Int64) -> AttemptChange { .use(seed: "ann", end: end, now: 0) }
 
-    /// Adds a change whose maker is told by its name.
+    /// Adds a change, and notes `name` when its write ends.
     @discardableResult
     private func add(_ change: AttemptChange, _ name: String, to queue: inout AttemptQueue) -> AttemptQueue.Ticket {
         let ticket = queue.enqueue(change)

@@ -20,7 +20,7 @@ struct SessionVerificationTests {
         return Session(unverified: CredentialUse(key: latch, credential: credential))
     }
 
-    /// A table in which 1 tries a session and 2 and 3 wait.
+    /// Puts `table` into the state in which 1 tries a session, and 2 and 3 wait.
     private func trying(_ table: inout Table) -> HeldSession? {
         for waiter in 1...3 { _ = table.request(key, rejected: nil, waiter: waiter, now: 0) }
         let told = table.finish(key, with: .success(session()), now: 0, chance: 0)
@@ -170,7 +170,7 @@ struct SessionVerificationTests {
             table.requestConfirmation(of: key, generation: unverified.generation, waiter: 6, now: 0)
                 == .confirm(unverified))
         #expect(table.held(key) == nil)
-        // One that was under way is refused as well.
+        // A request in progress is refused as well.
         #expect(table.requestConfirmation(of: key, generation: unverified.generation, waiter: 7, now: 0) == .wait)
         #expect(table.request(key, rejected: nil, waiter: 8, now: 0) == .wait)
         let told = table.confirm(key, generation: unverified.generation, .stillGood, now: 0)

@@ -247,7 +247,7 @@ struct FormLoginTests {
 }
 
 extension ScriptedStep {
-    /// The same request and reply, with another status.
+    /// Returns this step with another status of its reply.
     func status(_ status: Int) -> ScriptedStep {
         guard case .success(var response) = reply else { return self }
         response.status = status

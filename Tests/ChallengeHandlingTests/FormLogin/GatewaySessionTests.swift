@@ -32,7 +32,7 @@ struct TokenGatewayTests {
             inject: [try field("Authorization", "Session {token}")])
     }
 
-    /// The login, and its answer.
+    /// Returns the step that submits the form, and its reply.
     private func post(_ answer: String, _ status: Int = 200, set cookies: [String] = []) -> ScriptedStep {
         Portal.post("/api/login", status, answer, set: cookies, sends: nil, form: #"{"pass":"pass\"word"}"#)
     }
@@ -125,7 +125,7 @@ struct LoginCookieTests {
         return rules
     }
 
-    /// A login whose page and answer set a session's cookie and a token against forged requests, which ends earlier.
+    /// Runs a login whose page and answer set a session cookie, and a forgery token that expires earlier.
     private func logIn(_ rules: GatewayRules, token: String = "csrftoken") async throws -> Session {
         let rig = Portal.rig([
             Portal.get("/app/home", 200, "Please log in", set: ["\(token)=1; Path=/", "pre=1; Path=/"]),

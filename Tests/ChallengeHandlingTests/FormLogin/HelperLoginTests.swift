@@ -9,7 +9,7 @@ import Testing
 
 @testable import ChallengeHandling
 
-/// Login helpers by a script of answers.
+/// Login helpers with scripted answers.
 private final class ScriptedHelpers: LoginHelpers {
     private let answers: Mutex<[Result<String, LoginHelperError>]>
     private let asked = Mutex<[LoginHelperQuestion]>([])
@@ -203,7 +203,7 @@ struct HelperAnswerTests {
         return session
     }
 
-    /// The cookie as the portal's host would set it at 1,000 s.
+    /// Returns the cookie as the portal's host would set it at 1,000 s.
     private func line(_ cookie: String) throws -> String? {
         let session = try session(#"{"cookies":[\#(cookie)]}"#)
         return try #require(session.cookies.first).setCookie(from: "portal.example.com", now: 1_000_000)

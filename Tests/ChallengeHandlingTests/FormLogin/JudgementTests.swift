@@ -25,7 +25,7 @@ struct JudgementTests {
             page: page, target: target, parameters: [.init(name: name, value: try TextTemplate("{username}"))])
     }
 
-    /// A login whose page only a caller met: the upstream's own address is open.
+    /// Returns a login whose page only the caller has seen: the upstream's own address is open.
     private func atCallers(_ rules: GatewayRules = .jSecurityCheck, _ path: String = "/app/home") throws -> GatewayLogin
     {
         try Portal.login(rules, challenged: "\(Portal.origin)\(path)", base: "\(Portal.origin)/app/")
@@ -187,7 +187,7 @@ struct JudgementTests {
         #expect(free.isEmpty && free.expiresAt == LoginRig.now + 60_000)
         #expect(await rig([Self.open, Self.home]).lose(try login()).code == .latched)
         #expect(await rig([Self.open, Portal.get("/app/home", 503)]).lose(try login()).code == .latched)
-        // There the login looks for no page, so that none tells anything.
+        // That login does not look for a page, so a page proves nothing.
         #expect(await rig([]).lose(try login(rules([step(.address("/in"), page: "/login")]))).code == .latched)
         let unknown = try await LoginRig([Self.open, Portal.get("/app/home", 200, "<p>News</p>")]).logIn(login())
         #expect(unknown.isEmpty)

@@ -86,7 +86,7 @@ struct OwnGatewayTests {
             Portal.rig([Portal.get("/app/home", 200, "Please log in", set: ["s=1; Path=/"])] + answer)
         }
         let rules = rules(steps, success: [Self.cookie])
-        // The second page looks like the first; the step's own evidence knows better.
+        // The second page looks like the first; the step's own evidence decides.
         let page = "Please log in<form><input name=code></form>"
         let right = rig(
             Portal.post("/one", 200, page, sends: "s=1", form: "user=ann-u"),
@@ -182,7 +182,7 @@ struct OwnGatewayTests {
     }
 }
 
-/// Every step is used up until another begins.
+/// One-time passwords whose current step is already used.
 private struct UsedUp: OneTimePasswords {
     func password(from seed: Secret, of credential: String) throws(TemplateError) -> Secret {
         throw .oneTimePasswordUsed(credential: credential, nextAt: 90_000)

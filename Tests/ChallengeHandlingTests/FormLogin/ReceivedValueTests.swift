@@ -218,7 +218,7 @@ struct ReceivedValueTests {
                 let request = SigningRequest(method: "GET", origin: Portal.origin, target: "/", fields: Line(cookies))
                 #expect(try signer.sign(request).fields.map { $0.value.revealText() } == expected)
             }
-            // No byte less or other is taken for an image.
+            // A truncated image is not accepted.
             let bytes = image.bytes.revealBytes()
             for length in 0..<bytes.count {
                 let short = try #require(SignerImage(Secret(Array(bytes.prefix(length)))))

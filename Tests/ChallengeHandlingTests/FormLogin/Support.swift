@@ -7,7 +7,7 @@ import Secrets
 import TestSupport
 import Testing
 
-/// A portal with a login in front of it, and the words of a conversation with it.
+/// A portal with a form login, and the steps of a conversation with it.
 enum Portal {
     static let origin = Origin(scheme: .https, host: "portal.example.com")
     static let key = LatchKey(origin: origin, challenge: "portal", credential: "ann")
@@ -22,10 +22,10 @@ enum Portal {
             challenged: try challenged.map { try #require(WebURL($0)) }, verifiedForm: verified)
     }
 
-    /// A rig in which the credential of these tests is known.
+    /// Returns a rig that has the credential of these tests.
     static func rig(_ steps: [ScriptedStep]) -> LoginRig { LoginRig(steps, credentials: [.ann]) }
 
-    /// A request of the script, with a page in answer.
+    /// Returns a step that fetches a page.
     static func get(
         _ path: String = "/app/home", _ status: Int = 200, _ body: String = "<p>Welcome</p>",
         set cookies: [String] = [], to location: String? = nil, sends cookie: String? = nil,
@@ -36,7 +36,7 @@ enum Portal {
         ) { $0.body == nil && $0.fields[.cookie] == cookie && $0.fields[.accept]?.hasPrefix("text/html,") == true }
     }
 
-    /// A submitted form.
+    /// Returns a step that submits a form.
     static func post(
         _ path: String = "/app/j_security_check", _ status: Int = 200, _ body: String = "",
         set cookies: [String] = [], to location: String? = nil, sends cookie: String? = "JSESSIONID=1",
@@ -60,7 +60,7 @@ enum Portal {
 }
 
 extension LoginRig {
-    /// What a won session sends to the portal.
+    /// Returns the cookies that a session sends to the portal.
     func cookies(of session: Session, at address: String = Portal.address) throws -> String? {
         #expect(session.isVerified && session.fields.isEmpty)
         let url = try #require(WebURL(address))
@@ -68,7 +68,7 @@ extension LoginRig {
         return value.map { String(decoding: $0, as: UTF8.self) }
     }
 
-    /// Runs `login`, which must be rejected after one submission, and then again, which must send nothing.
+    /// Runs `login` twice: it must be rejected after one submission, and then send nothing.
     func expectRejection(
         _ login: any SessionLogin, _ code: LoginFailure.Code = .rejected, location: SourceLocation = #_sourceLocation
     ) async {

@@ -10,7 +10,7 @@ import Testing
 
 @Suite("The login of a gateway's own handler")
 struct HandledGatewayTests {
-    /// A page is a login page where it says so.
+    /// Handler that recognizes a login page by its text.
     private struct Handler: GatewayChallengeHandler {
         let gatewayName = "own"
 
@@ -25,7 +25,7 @@ struct HandledGatewayTests {
         ScriptedStep(method, "https://h\(path)", .success(SideResponse(status: 200, body: Array(text.utf8))))
     }
 
-    /// A login for a request that met the page at `/app`, of an upstream at `/`.
+    /// Returns a login for a request that met the page at `/app` of an upstream at `/`.
     private func login() -> HandledGatewayLogin {
         let origin = Origin(scheme: .https, host: "h")
         let met = ExaminedResponse(

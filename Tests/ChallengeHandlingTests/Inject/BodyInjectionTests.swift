@@ -125,7 +125,7 @@ struct BodyInjectionTests {
                 #expect(value == nil || wanted == nil, "\(text)")
                 continue
             }
-            // Of a document with duplicate names the parser reads none, unless they were removed.
+            // The parser rejects a document with duplicate names, unless the change has removed them.
             guard value != nil else { continue }
             accepted += 1
             #expect(JSONValue(parsing: Array(sent.utf8)) == wanted, "\(text) became \(sent)")

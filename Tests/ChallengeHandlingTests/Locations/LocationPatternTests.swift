@@ -14,7 +14,7 @@ struct LocationPatternTests {
             ("foo.example.com", "http://foo.example.com"), ("foo.example.com", "ws://foo.example.com"),
             ("https://foo.example.com:80", "http://foo.example.com"), ("wss://a.com", "https://a.com:443/"),
             ("a.com:443", "https://a.com"), ("HTTPS://a.com", "wss://a.com"), ("a.com:", "a.com:80"),
-            // Query, fragment and trailing slashes vanish.
+            // Query, fragment and trailing slashes are ignored.
             ("a.com/a", "http://a.com/a/?x=/b#c/d"), ("a.com/a/", "a.com/a"), ("a.com/", "a.com"),
             ("a.com", "a.com?next=http://b.com/c"), ("a.com", "a.com#x@y"),
             // Case and escapes.
@@ -196,7 +196,7 @@ struct LocationPropertyTests {
     }
 }
 
-/// Random texts over a vocabulary so small that they meet each other.
+/// Random texts over a small vocabulary, so that patterns and addresses often match.
 private struct Examples {
     private var random: SplitMix
 

@@ -21,7 +21,7 @@ struct MCPScenarioTests {
 
     private static let scenarios = JudgeTable("mcp-authorization").rows.map(Scenario.init)
 
-    /// The places where clients look, in their order, up to the one where something is.
+    /// Returns the requests for metadata, in order, up to the place that has some.
     private func looks(_ places: [String], _ found: String, _ body: String) -> [ScriptedStep] {
         let missed = places.prefix { $0 != found }
         let asked = missed.map { get($0, "", 404) }
@@ -79,11 +79,11 @@ struct MCPScenarioTests {
 struct MCPTokenRequestTests {
     struct Scenario: Sendable, CustomTestStringConvertible {
         let name, grant, credential, scope, supported, methods, reason: String
-        /// What the configuration says of the client's proof, and what the suite and we expect it to be.
+        /// The client's authentication: as configured, as the suite expects it, and as it is here.
         let configuredProof, suiteProof, proof: String
         /// Status and scope of each challenge.
         let challenges: [(status: Int, scope: String)]
-        /// The scope of each token request, as the suite expects it and as it is here.
+        /// Scope of each token request, as the suite expects it and as it is here.
         let suite, ours: [String]
         var testDescription: String { "\(name), \(grant)" }
 
@@ -115,7 +115,7 @@ struct MCPTokenRequestTests {
         JSONValue.array(words.split(separator: " ").map { .string(String($0)) }).serialized
     }
 
-    /// What leads to the endpoint, and the request there.
+    /// Returns the requests that find the endpoint, and the token request.
     private func steps(_ scenario: Scenario, asking scope: String) -> [ScriptedStep] {
         let supported = scenario.supported == "-" ? "" : #","scopes_supported":\#(list(scenario.supported))"#
         let methods =
@@ -134,7 +134,7 @@ struct MCPTokenRequestTests {
         ]
     }
 
-    /// How the client says who it is; an assertion has to be for the server by its name.
+    /// Returns the client's authentication in a token request. An assertion has to name the server.
     private static func proof(in request: SideRequest) -> String {
         if request.fields[.authorization]?.hasPrefix("Basic ") == true {
             return request.form("client_id") == nil && request.form("client_secret") == nil ? "basic" : "twice"
@@ -172,7 +172,7 @@ struct MCPTokenRequestTests {
             let challenge = ExaminedResponse(
                 status: status, fields: [.wwwAuthenticate: "Bearer resource_metadata=\"\(Self.told)\"\(named)\(error)"],
                 url: url)
-            // What a 403 names is learned by the client, and comes with the occasion.
+            // The client adds the scope that a 403 names.
             let asked = status == 403 ? configured.union(Scope(text: scope)) : configured
             let login = DiscoveredTokenLogin(discovery, challenge: challenge) { found in
                 TokenLogin(

@@ -51,7 +51,7 @@ struct RefreshTokenTests {
             let rig = LoginRig.tokens([Self.sends(own, getting: nil)], credential, store: store)
             _ = try await rig.logIn(try Self.login())
         }
-        // Another secret of the same client is no other line of tokens.
+        // A new secret of the same client continues the same chain of refresh tokens.
         let rig = LoginRig.tokens(
             [Self.sends("refresh-2", getting: nil)], TokenScript.credential(["client-secret": "new-secret"]),
             store: store)
@@ -136,7 +136,7 @@ struct RefreshTokenTests {
 }
 
 extension LoginRig {
-    /// Runs `login` and leaves what else the script expects for later.
+    /// Runs `login`, and leaves the rest of the script for later.
     fileprivate func requestsLeft(_ login: any SessionLogin) async throws -> Session {
         try await login.logIn(conversation)
     }
@@ -150,7 +150,7 @@ private final class SilentRequests: SideRequests {
 
     func send(_ request: SideRequest) async throws(SideRequestError) -> SideResponse {
         sent.withLock { $0 += 1 }
-        // Kept, so that nobody finds it forgotten.
+        // Kept, since a dropped continuation is reported as leaked.
         await withCheckedContinuation { continuation in Self.waiting.withLock { $0.append(continuation) } }
         throw SideRequestError(.timedOut, reason: "never")
     }

@@ -19,7 +19,7 @@ struct NamedScopeTests {
             servers: [try #require(AuthorizationServer(Self.issuer))], takesScope: true)
     }
 
-    /// The login after a challenge with that status that names `scope`; `nil`: a renewal.
+    /// Returns the login after a challenge with that status that names `scope`; `nil`: a renewal.
     private func login(
         _ discovery: TokenDiscovery, _ scope: String?, status: Int = 401,
         _ configuration: @escaping @Sendable (DiscoveredEndpoint) -> TokenConfiguration = {
@@ -119,7 +119,7 @@ struct NamedScopeTests {
 
 @Suite("Scopes that a token server refuses")
 struct RefusedScopeTests {
-    /// A login for `scope` at an endpoint of which the configuration asks for `read`.
+    /// Returns a login for `scope` at an endpoint whose configured scope is `read`.
     private func login(_ scope: String, _ grant: TokenConfiguration.Grant = .clientCredentials) throws -> TokenLogin {
         TokenLogin(
             try TokenScript.configuration(grant), key: TokenScript.key, scope: Scope(text: scope),

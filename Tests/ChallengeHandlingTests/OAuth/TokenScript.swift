@@ -7,13 +7,13 @@ import Secrets
 import TestSupport
 import Testing
 
-/// A token endpoint in a script, and logins that ask it.
+/// A scripted token endpoint, and logins that use it.
 enum TokenScript {
     static let address = "https://id.example.com/token"
     static let origin = Origin(scheme: .https, host: "id.example.com")
     static let key = LatchKey(origin: origin, challenge: "api", credential: "api-client")
 
-    /// A credential with every field that a grant may want.
+    /// Credential with every field that a grant may need.
     static let client = credential()
 
     static func credential(_ changes: [String: String?] = [:]) -> Credential {
@@ -42,7 +42,7 @@ enum TokenScript {
             refreshTokens: refreshTokens ?? RefreshTokens(credential: "api-client", origin: origin))
     }
 
-    /// A request of that grant, and a token that lives a minute.
+    /// Returns a request of that grant, and a token with a lifetime of a minute.
     static func asked(
         _ grant: String = "client_credentials", location: SourceLocation = #_sourceLocation,
         where isExpected: @escaping @Sendable (SideRequest) -> Bool = { _ in true }
@@ -60,7 +60,7 @@ enum TokenScript {
 }
 
 extension LoginRig {
-    /// A rig with the client's credential.
+    /// Returns a rig with the client's credential.
     static func tokens(
         _ steps: [ScriptedStep], _ credential: Credential = TokenScript.client, store: MemoryStore = MemoryStore()
     ) -> LoginRig {

@@ -96,7 +96,7 @@ struct PagePatternTests {
         #expect(found > 500)
     }
 
-    /// A pattern without a group, whose repetitions are of one byte.
+    /// Returns a pattern without groups, which repeats single bytes only.
     private static func pattern(depth: Int, _ random: inout SplitMix) -> String {
         let atoms = ["a", "b", "c", ".", "[ab]", "[^a]"]
         let signs = ["", "", "*", "+", "?", "*?", "+?", "??", "{1,2}", "{2}"]

@@ -203,7 +203,7 @@ struct RegistryScopeTests {
             ("PATCH", "/v2/a/b/blobs/uploads/17-ab", "repository:a/b:pull,push"),
             ("PUT", "/v2/a/manifests/latest", "repository:a:pull,push"),
             ("DELETE", "/v2/a/manifests/sha256:00", "repository:a:delete"),
-            // A repository may be called like an endpoint.
+            // A repository may have the name of an endpoint.
             ("GET", "/v2/blobs/tags/manifests/1", "repository:blobs/tags:pull"),
             ("GET", "/v2/manifests/blobs/blobs/sha256:00", "repository:manifests/blobs:pull"),
         ])

@@ -57,7 +57,7 @@ struct BearerSchemeTests {
     private static let url = WebURL(origin: Origin(scheme: .https, host: "h"), path: "/a")
     private static let key = LatchKey(origin: url.origin, challenge: "api", credential: "api-client")
 
-    /// Gives a token for the scope that is asked for.
+    /// Login that obtains a token for the requested scope.
     private struct Tokens: SessionLogin {
         let scope: Scope
 
@@ -94,7 +94,7 @@ struct BearerSchemeTests {
             (401, "Bearer", false, .challenged()), (401, "Bearer error=\"invalid_token\"", true, .challenged()),
             (401, "Bearer error=\"invalid_request\"", true, .pass), (403, "Bearer", true, .pass),
             (403, "Bearer error=\"insufficient_scope\", scope=\"a b\"", true, .challenged(scope: ["a", "b"])),
-            // Without a session, 403 was said to somebody else.
+            // Without a session the 403 was not about a token of this proxy.
             (403, "Bearer error=\"insufficient_scope\", scope=\"a b\"", false, .pass),
             (401, "Basic realm=\"r\"", false, .challenged()), (403, "Basic realm=\"r\"", true, .pass),
         ] as [(Int, String, Bool, Challenge)])
@@ -119,14 +119,14 @@ struct BearerSchemeTests {
     }
 }
 
-/// Takes `right` for the server's token.
+/// Context that accepts `right` as the server's token.
 private final class Context: TicketContext {
     func verify(_ token: [UInt8]) throws(TicketError) {
         guard token == Array("right".utf8) else { throw TicketError(.unknown, reason: "it does not decrypt") }
     }
 }
 
-/// Gives out tickets that number their tokens, or fails.
+/// Provider of tickets with numbered tokens, which can fail.
 private final class Office: TicketProvider {
     final class Numbered: Ticket {
         let lifetime: Int64 = 3_600

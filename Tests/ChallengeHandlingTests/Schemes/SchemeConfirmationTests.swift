@@ -28,7 +28,7 @@ struct SchemeConfirmationTests {
         return SchemeLogin(plan, challenge: refusal, target: target.map { WebURL(origin: Self.origin, path: $0) })
     }
 
-    /// A GET of `path` with or without a credential, and what it gets.
+    /// Returns a GET of `path` with or without a credential, and its reply.
     private func step(_ path: String, _ hasCredential: Bool, _ status: Int, _ challenge: String = basic) -> ScriptedStep
     {
         let fields: HTTPFields = status == 401 ? [.wwwAuthenticate: challenge] : [:]

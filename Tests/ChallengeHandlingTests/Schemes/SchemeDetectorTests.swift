@@ -53,7 +53,7 @@ struct SchemeDetectorTests {
     func again() {
         let both = plan([DigestScheme(digests: NoDigests()), BasicScheme()])
         #expect(examine(plan([BasicScheme()]), ["Basic realm=\"r\""], hasSession: true) == .refused)
-        // It may have been an answer by Digest that was refused there.
+        // The refused answer may have been by Digest.
         #expect(examine(both, ["Basic realm=\"r\""], hasSession: true) == .challenged())
         #expect(examine(both, ["Basic realm=\"r\"", Self.digest], hasSession: true) == .challenged())
         #expect(examine(both, [Self.digest + ", stale=true"], hasSession: true) == .stale)
@@ -75,7 +75,7 @@ struct SchemeDetectorTests {
     }
 }
 
-/// Where nothing is hashed.
+/// Digests for tests that hash nothing.
 struct NoDigests: MessageDigests {
     func digest(_ algorithm: DigestAlgorithm, of bytes: [UInt8]) -> [UInt8] { [] }
     func running(_ algorithm: DigestAlgorithm) -> any RunningDigest { Running(algorithm: algorithm) }

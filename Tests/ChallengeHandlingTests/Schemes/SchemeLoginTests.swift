@@ -35,7 +35,7 @@ struct SchemeLoginTests {
         return fields
     }
 
-    /// A GET of the address whose `Authorization` begins like this (`nil`: has none), and what it gets.
+    /// Returns a GET whose `Authorization` begins with `begins` (`nil`: is absent), and its reply.
     private func step(_ begins: String?, _ status: Int, _ challenges: [String] = []) -> ScriptedStep {
         let expected: @Sendable (SideRequest) -> Bool = { request in
             guard let begins else { return request.fields[.authorization] == nil }
@@ -112,7 +112,7 @@ struct SchemeLoginTests {
         #expect(rig.steps.contains("GET /start with the credential: 204"))
     }
 
-    // MARK: For a request that waits
+    // MARK: Logins before a waiting request
 
     private func login(
         _ scheme: any AuthenticationScheme, target: String = "https://h/up/here?x=1", isProof: Bool = false
@@ -209,7 +209,7 @@ struct SchemeLoginTests {
         for step in [head(nil, 401, [Self.digest]), head(nil, 503)] {
             #expect(await rig([step]).lose(login(digest)).code == .latched)
         }
-        // Basic would have gone ahead: an open address may be one that serves everybody in another way.
+        // Basic would have been sent at once: an open address may show anonymous users a different page.
         #expect(await rig([]).lose(login(BasicScheme())).code == .latched)
         #expect(await LoginRig([head(nil, 401, [Self.digest])]).lose(login(digest)).code == .noCredential)
     }
@@ -286,7 +286,7 @@ struct SchemeLoginTests {
     }
 }
 
-/// A scheme without what it needs.
+/// Scheme whose prerequisites are missing.
 private struct Ticketless: AuthenticationScheme {
     var name: String { "ticket" }
 
@@ -298,7 +298,7 @@ private struct Ticketless: AuthenticationScheme {
 }
 
 extension SigningRequest {
-    /// A request without a body, of which nothing else is known.
+    /// Creates a request without a body and without fields.
     init(to target: String, method: String = "GET") {
         self.init(method: method, origin: Origin(scheme: .https, host: "api.example.com"), target: target)
     }

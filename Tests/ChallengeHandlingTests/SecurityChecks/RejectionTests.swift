@@ -158,7 +158,7 @@ struct RetryAfterTests {
         let login = TokenScript.login(try TokenScript.configuration())
         #expect(await rig.lose(login).code == .rejected)
         #expect(rig.latches.all == [Latch(reason: .rejected, closedAt: LoginRig.now)])
-        // The script is over: one that sends again would fail the test.
+        // The script has ended: another request would fail the test.
         #expect(await rig.lose(login).code == .latched)
     }
 

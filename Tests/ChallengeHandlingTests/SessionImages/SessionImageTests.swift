@@ -130,7 +130,7 @@ struct SessionImageTests {
         image.signer = SignerImage(Secret(Array(repeating: 1, count: limit)))
         var bytes = SessionImages.encoded([image]).revealBytes()
         #expect(try SessionImages.decoded(Secret(bytes)) == [image])
-        // Behind them there is the latch's flag alone.
+        // Only the latch's flag follows them.
         let place = bytes.count - 1 - limit - 4
         bytes.insert(1, at: bytes.count - 1)
         for index in 0..<4 { bytes[place + index] = UInt8(truncatingIfNeeded: (limit + 1) >> (24 - 8 * index)) }
@@ -161,7 +161,7 @@ struct SessionImageTests {
     }
 }
 
-/// Keeps what it was made of.
+/// Signer that keeps the bytes and the credential it was created with.
 private final class KeptSigner: RequestSigner {
     let bytes: Secret
     let credential: Credential
@@ -242,7 +242,7 @@ struct DigestImageTests {
     }
 }
 
-/// Sessions of each kind, by what they are.
+/// Sessions of each kind, by name.
 enum SampleImages {
     static let origin = Origin(scheme: .https, host: "api.example.com", port: 8443)
     static let key = SessionKey(origin: origin, challenge: "api", credential: "corp", scope: "read write")

@@ -56,13 +56,13 @@ struct SessionCookiesTests {
         #expect(cookies.take("sid=new; Path=/", from: url, now: 0))
         #expect(cookies.take("sid=own; Path=/app", from: url, now: 0))
         #expect(!cookies.take("sid=other; Path=/app", from: url, now: 0))
-        // Removed, and set again by an answer that was late.
+        // Removed, and set again by a late answer.
         #expect(cookies.take("sid=; Path=/; Max-Age=0", from: url, now: 0))
         #expect(cookies.take("sid=new; Path=/app", from: url, now: 0))
     }
 
-    /// Cookies that a login at `/app/login` set: one by the path of its application, one for all of the server, and a token
-    /// against forged requests.
+    /// Returns the cookies that a login at `/app/login` set: one for the application's path, one for the whole server,
+    /// and a forgery token.
     private func application() throws -> SessionCookies {
         var jar = CookieJar()
         for line in ["JSESSIONID=own; Path=/app", "PORTAL=all; Path=/; Secure", "csrftoken=kept; Path=/"] {
@@ -167,7 +167,7 @@ struct SessionCookieViewTests {
 
     private func url(_ path: String) -> WebURL { WebURL(origin: origin, path: path) }
 
-    /// What a login at `/app/login` set.
+    /// Returns the cookies that a login at `/app/login` set.
     private func cookies(_ lines: String..., passing: Set<String> = []) -> SessionCookies {
         var jar = CookieJar()
         for line in lines { jar.store(line, from: url("/app/login"), now: 0) }

@@ -111,7 +111,7 @@ struct AWSLoginTests {
         ])
         let clock = AWSClock()
         let session = try await rig.logIn(try login({ $0.role = try role(.accessKey) }, clock: clock))
-        // The end is the server's time, 20 minutes ahead of this machine's.
+        // The expiry is in the server's time, whose clock is 20 minutes fast.
         #expect(session.expiresAt == LoginRig.now + 2_400_000)
         #expect(rig.steps.first?.hasPrefix("clock: this machine's is 1200 s behind the server's") == true)
     }

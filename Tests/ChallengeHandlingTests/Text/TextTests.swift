@@ -115,7 +115,7 @@ struct RedactionTests {
         for alphabet in [Base64.Alphabet.standard, .url] {
             let text = Base64.encode(Array("\(before)Right-horse-7?>~ and more".utf8), alphabet)
             let told = Redaction.text(text, without: ["Right-horse-7?>~"])
-            // At most a digit at each end holds bits of a neighbour, too.
+            // At most one digit at each end also holds bits of the surrounding text.
             #expect(told.contains("<redacted>") && told.utf8.count <= text.utf8.count - 20 + "<redacted>".utf8.count)
         }
     }

@@ -38,7 +38,7 @@ struct JSONParserTests {
         #expect(parsed(#"{"a":1,"b":{"a":2}}"#) != nil)
         #expect(parsed(#"{"a":1,"a":1}"#) == nil)
         #expect(parsed(#"{"access_token":"x","access\u005ftoken":"y"}"#) == nil)
-        // Strings of Swift are equal by their canonical form.
+        // Swift strings are equal if their canonical forms are.
         #expect(parsed(#"{"\u00e9":1,"e\u0301":2}"#) == nil)
     }
 
@@ -90,7 +90,7 @@ struct JSONValueTests {
         "a number that is whole in 64 bits is an integer, however it is written",
         arguments: [
             ("1", 1), ("1.0", 1), ("1e3", 1000), ("-0.0", 0), ("9223372036854775807", .max),
-            // A double has no fraction up there.
+            // A double of this size has no fraction.
             ("92203685477222077.0290100", 92_203_685_477_222_080),
         ] as [(String, Int64)])
     func whole(_ text: String, _ number: Int64) {

@@ -7,15 +7,15 @@ import Testing
 
 @testable import ChallengeHandling
 
-/// What comes from outside is read in a time that is linear in its length, however it is made: four times as much takes four times as
-/// long. Where that grew with the square it would be sixteen times.
+/// Input is read in time linear in its length, whatever its content: four times the bytes take four times as long.
+/// Quadratic time would be sixteen times as long.
 @Suite("The time that parsers take", .serialized)
 struct LinearTimeTests {
     private static let small = 8_000
 
     /// Processor time of this thread, in nanoseconds.
     private static func time(_ body: () -> Void) -> Int {
-        // The less of two: whatever disturbs one adds to it.
+        // The smaller of two: a disturbance only adds time.
         return (0..<2).map { _ in
             let before = threadTime()
             body()
@@ -26,10 +26,10 @@ struct LinearTimeTests {
     private static func expectLinear(_ what: String, _ read: ([UInt8]) -> Void, _ make: (Int) -> [UInt8]) {
         let (short, long) = (make(small), make(4 * small))
         var told = ""
-        // A machine that is busy with others may show a slow one where there is none, but hardly three times.
+        // A busy machine may look slow once, but hardly three times.
         for _ in 0..<3 {
             let (few, many) = (time { read(short) }, time { read(long) })
-            // A millisecond for what does not depend on the length, and for the clock.
+            // A millisecond is allowed for constant costs and the clock.
             if many < 8 * few + 1_000_000 { return }
             told = "\(what): \(short.count) bytes took \(few) ns, \(long.count) took \(many) ns"
         }
@@ -80,7 +80,7 @@ struct LinearTimeTests {
                 what,
                 { bytes in
                     let value = JSONValue(parsing: bytes, within: JSONLimits(size: 1 << 20, elements: 1 << 20))
-                    // What is done with it next: it is compared, and looked up in.
+                    // Comparison and lookup follow in real use.
                     _ = value == "INVALID_CLIENT_ID"
                     _ = value?["challenges"]
                 }, make)

@@ -105,7 +105,7 @@ struct ResourceCheckTests {
         let again = ScriptedStep(.get, Self.resource, .success(SideResponse(status: 200)))
         let last = #"{"challenges":{"PinCodeAttempts":{"remainingAttempts":1}}}"#
         #expect(await LoginRig([again.replying(401, Self.json, last)]).lose(login).code == .attemptsKept)
-        // Where its resource shows none to a GET, the challenge at hand is all there is.
+        // If a GET of the resource shows no challenge, the present one is used.
         let answered = ScriptedStep(
             .post, "\(Self.server)/login",
             .success(SideResponse(status: 200, fields: [.setCookie: "sid=two; Path=/"], body: Array("{}".utf8))))
@@ -239,7 +239,7 @@ struct ResourceCheckTests {
             let session = try await LoginRig([answer]).logIn(try login(nil, target: Self.resource))
             #expect(session.isEmpty && session.expiresAt.map { $0 <= LoginRig.now + 60_000 } == true)
         }
-        // What is asked for besides ends the login as before, by the name of what has no handler.
+        // A further check without a handler ends the login as before, with its name.
         let failure = await LoginRig([step.replying(401, Self.composite, other)]).lose(
             try login(nil, target: Self.resource))
         #expect(failure.detail.contains("\"Other\""))
@@ -282,12 +282,12 @@ struct ResourceCheckTests {
 
     // MARK: A session that ends meanwhile
 
-    /// A challenge for the PIN in the server's session of that name.
+    /// Returns a challenge for the PIN in the server's session of that name.
     private static func asked(in session: String) -> String {
         wrapped(#"{"challenges":{"wl_antiXSRFRealm":{"WL-Instance-Id":"\#(session)"},"PinCodeAttempts":{}}}"#)
     }
 
-    /// The steps of a login whose server begins another session after the answer, and then asks for the PIN again.
+    /// Returns the steps of a login whose server begins another session after the answer and asks for the PIN again.
     private static func sessionEndingOnce(_ last: SideResponse) -> [ScriptedStep] {
         let again = SideResponse(status: 401, fields: composite, body: Array(asked(in: "two").utf8))
         return [
@@ -322,7 +322,7 @@ struct ResourceCheckTests {
         let passed = SideResponse(status: 200, body: Array(success.utf8))
         for first in [passed, SideResponse(status: 200)] {
             let rig = LoginRig([ScriptedStep(.get, Self.resource, .success(first))] + Self.sessionEndingOnce(passed))
-            // The script goes on after it.
+            // The script continues after this login.
             _ = try await endingLogin().logIn(rig.conversation)
             _ = try await rig.logIn(try endingLogin())
             #expect(rig.latches.all.isEmpty)

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Attempt gate model")
 struct AttemptGateModelTests {
-    /// Seeds, so that what one finds can be looked at again: `GateRig(seed:)`.
+    /// Runs schedules by seed; `GateRig(seed:)` repeats one that fails.
     @Test(
         "in any order of events there is one login at a time, nobody waits for nothing, no rejected credential goes out again, no accepted one is latched by a resource, the last attempt is kept, no code is used twice, and nobody gets another's session",
         arguments: 0..<8)
@@ -42,7 +42,7 @@ struct AttemptGateModelTests {
             together += rig.counts.together
             lost += rig.counts.lost
         }
-        // The schedules reach what they are about.
+        // The schedules reach the situations that they test.
         #expect(answers > 3_500)
         #expect(shared > 500)
         #expect(unverifiedSessions > 200)
@@ -62,7 +62,7 @@ extension GateRig {
         LoginFailure(code, challenge: key.challenge, detail: "")
     }
 
-    /// What has happened, so that a test can tell that its schedules were no idle ones.
+    /// Counts of events, by which a test proves that its schedules were not idle.
     struct Counts {
         var answers = 0, logins = 0, unverifiedSessions = 0, rejections = 0, shared = 0, renewals = 0, latched = 0,
             givenUp = 0
@@ -70,16 +70,16 @@ extension GateRig {
             lost = 0
     }
 
-    /// Notes the first rule that is broken now.
+    /// Records the first rule that is broken now.
     mutating func checkRules() {
         for (name, account) in server.accounts {
-            // A value that the server never took is refused once; one that it took is in doubt at first (rules 3 and 4).
+            // A value that the server never accepted is refused once; an accepted one is in doubt at first (rules 3 and 4).
             for (password, count) in account.refusals where count > 1 && !account.taken.contains(password) {
                 broken = broken ?? "\(name)'s wrong password \(password) was sent \(count) times"
             }
             if account.codes.values.contains(where: { $0 > 1 }) { broken = broken ?? "\(name)'s code was used twice" }
         }
-        // Logins of this challenge are told how many attempts remain; nothing else sends its passwords.
+        // Logins of this challenge know how many attempts remain, and nothing else sends its passwords.
         for name in ["ann", "bob"] where server.accounts[name]?.remaining ?? 1 < 1 {
             broken = broken ?? "\(name)'s last attempt was used"
         }
@@ -94,7 +94,7 @@ extension GateRig {
                 broken = broken ?? "\(exchange) waits for \(key), and nobody will tell it"
             }
         }
-        // One that was tried while its credential was found to be wrong may still be under way when the next is tried.
+        // A trial may outlast the discovery that its credential is wrong, and then overlap with the next trial.
         let tried = exchanges.values.compactMap {
             if case .sent(_, let held, _, isUnverified: true, _) = $0 { held.generation } else { nil }
         }

@@ -14,13 +14,13 @@ struct GateRig {
     private static let limits = SessionLimits(waiters: 12, keys: 8)
     var gate = AttemptGate<Int>(limits: limits)
     var disk = ModelDisk()
-    /// What goes on when its change is on disk.
+    /// Steps that continue when their change is on disk.
     var writes: [ModelWrite] = []
     var server = ModelServer()
     var now: Int64 = 1_000_000
     var exchanges: [Int: ModelExchange] = [:]
     var logins: [ModelLogin] = []
-    /// The confirmations under way.
+    /// Confirmations in progress.
     var confirmations: [(key: SessionKey, held: HeldSession, password: Int)] = []
     var broken: String?
     private(set) var counts = Counts()
@@ -54,7 +54,7 @@ struct GateRig {
         checkRules()
     }
 
-    /// Lets everything that is under way come to its end.
+    /// Completes everything that is in progress.
     mutating func settle() {
         server.isDown = false
         for _ in 0..<1_000
@@ -113,7 +113,7 @@ struct GateRig {
         guard let index = logins.indices.randomElement(using: &random) else { return }
         let login = logins.remove(at: index)
         if login.isHanging {
-            // Its deadline passes; what it still does concerns nobody, and it sends nothing more.
+            // Its deadline passes; its result no longer counts, and it sends nothing more.
             counts.givenUp += 1
             let late = failure(.timedOut, login.key)
             return tell(
@@ -133,11 +133,11 @@ struct GateRig {
         let (usedUntil, change) = gate.use(
             code: key.credential, stepEnding: (step + 1) * 30_000, isUsed: true, now: now)
         if usedUntil != nil { return finish(key, .failure(failure(.failed, key))) }
-        // Not before that is on disk: a restart must not use the code again.
+        // The used step has to be on disk first: a restart must not use the code again.
         writes.append(ModelWrite(key: key, ticket: keep(change), next: .send(password, code: step)))
     }
 
-    /// Why a password is not sent; `nil`: it is.
+    /// Returns the reason not to send a password, or `nil`.
     private mutating func refusal(of password: Int, _ key: SessionKey) -> LoginFailure? {
         if server.isDown { return failure(.failed, key) }
         let remaining = Int64(server.accounts[key.credential]?.remaining ?? 0)
@@ -148,7 +148,7 @@ struct GateRig {
         return refusal.failure
     }
 
-    /// A password goes to the server, and is judged. Those who wait are told when what came of it is on disk.
+    /// Sends a password to the server. Waiters get the result once its change is on disk.
     private mutating func send(_ password: Int, _ key: SessionKey) {
         guard server.takes(password, of: key.credential) else {
             let ticket = reject(password, key)
@@ -178,7 +178,7 @@ struct GateRig {
 
     private mutating func keep(_ new: AttemptChange?) -> AttemptQueue.Ticket? { new.map { disk.queue.enqueue($0) } }
 
-    /// The disk ends a write or begins one; who waited for it goes on.
+    /// Ends a write or begins one, and continues what waited for the write.
     private mutating func write() {
         let latches = gate.record.latches
         let written = disk.turn(&gate)
@@ -218,7 +218,7 @@ struct GateRig {
         exchanges[exchange] = .sent(key, held, resource: resource, isUnverified: isUnverified, rounds: rounds)
     }
 
-    /// The server answers one of the requests that are under way.
+    /// Has the server answer one of the requests in progress.
     private mutating func answerOne() {
         let sent = exchanges.keys.sorted().filter { if case .sent = exchanges[$0] { true } else { false } }
         guard let exchange = sent.randomElement(using: &random),
@@ -234,7 +234,7 @@ struct GateRig {
             if server.takes(password, of: key.credential), !isForbidden {
                 gate.refusals.removeRefusals(at: place(resource, key))
                 if isUnverified {
-                    // Nobody waits for it.
+                    // Nothing waits for this write.
                     _ = mark(password, key)
                     recordVerification(by: exchange, key, held, .accepted)
                 }
@@ -269,7 +269,7 @@ struct GateRig {
         }
     }
 
-    /// What a client does that asks where the password was accepted last; one that was never accepted anywhere is rejected at once.
+    /// Ends a confirmation by a request to the address that last accepted the password; without one the password is rejected.
     private mutating func endConfirmation() {
         guard let index = confirmations.indices.randomElement(using: &random) else { return }
         let (key, held, password) = confirmations.remove(at: index)
@@ -320,7 +320,7 @@ struct GateRig {
         }
     }
 
-    /// A caller goes away, whatever its exchange does.
+    /// Removes a caller, in any state of its exchange.
     private mutating func giveUp() {
         guard let exchange = exchanges.keys.sorted().randomElement(using: &random) else { return }
         switch exchanges.removeValue(forKey: exchange) {
@@ -337,7 +337,7 @@ struct GateRig {
         server.accounts[name]?.password = Int.random(in: 0..<200, using: &random)
     }
 
-    /// The store gets the right password, or another wrong one.
+    /// Puts the right password into the store, or another wrong one.
     private mutating func learnPassword() {
         let name = pickKey().credential
         let other = Int.random(in: 0..<200, using: &random)
@@ -355,11 +355,11 @@ struct GateRig {
         }
     }
 
-    /// The process dies and comes back: what is on disk is all that it knows.
+    /// Restarts the process, which then knows only what is on disk.
     private mutating func restart() {
         counts.restarts += 1
-        // A value whose refusal was not yet judged may be sent once more: no more than its address was known of it. So may one whose
-        // refusal nobody was told, as it was on its way to the disk.
+        // A value whose refusal was still being confirmed may be sent once more: only its address was on disk.
+        // So may a value whose refusal was not written yet.
         let untold = writes.compactMap { write in write.refused.map { (write.key, $0) } }
         counts.lost += untold.count
         for (key, password) in confirmations.map({ ($0.key, $0.password) }) + untold {
@@ -373,7 +373,7 @@ struct GateRig {
         confirmations = []
     }
 
-    /// What the daemon does by itself: renews ahead of an end, tries again what has failed, keeps what is to be kept.
+    /// Begins a login on the daemon's own initiative: a renewal, a recovery, or a proactive login.
     private mutating func tend() {
         let key = pickKey()
         let isDue = gate.sessions.held(key)?.renewAt.map { now >= $0 } ?? false

@@ -5,30 +5,30 @@ import ChallengeHandling
 import HTTPTypes
 import Secrets
 
-/// The server of a schedule, which counts what a careless client would lock accounts with, and the store of credentials.
+/// Server of a schedule, which counts the attempts that could lock an account, and its store of credentials.
 struct ModelServer {
-    /// What the server knows of one credential name.
+    /// Account of one credential name.
     struct Account {
-        /// The password that it takes, and the one in the store.
+        /// Password that the server accepts; `stored` is the one in the credential store.
         var password = 0
         var stored = 0
-        /// The passwords that it has taken at some time.
+        /// Passwords that were ever accepted.
         var taken: Set<Int> = [0]
-        /// How often each was refused since an operator last opened the latches.
+        /// Refusals by password since an operator last opened the latches.
         var refusals: [Int: Int] = [:]
-        /// The attempts that remain before it locks, as it tells whoever it challenges.
+        /// Attempts before the account locks, as its challenges say.
         var remaining = 2
-        /// How often each step of its one-time passwords was used.
+        /// Uses of each step of its one-time passwords.
         var codes: [Int64: Int] = [:]
     }
 
     var accounts: [String: Account] = [:]
     var isDown = false
-    /// The tokens that it takes, each with the credential that won it.
+    /// Credential names by valid token.
     private var tokens: [String: String] = [:]
     private var lastToken = 0
 
-    /// Whether it takes that password; a refusal counts.
+    /// Returns true if it accepts the password, and counts a refusal.
     mutating func takes(_ password: Int, of name: String) -> Bool {
         guard accounts[name, default: Account()].password == password else {
             accounts[name, default: Account()].refusals[password, default: 0] += 1
@@ -40,7 +40,7 @@ struct ModelServer {
         return true
     }
 
-    /// A password came with the code of a step.
+    /// Counts the use of a step's code.
     mutating func took(code step: Int64, of name: String) {
         accounts[name, default: Account()].codes[step, default: 0] += 1
     }
@@ -54,36 +54,36 @@ struct ModelServer {
 
     func isValid(_ token: String) -> Bool { tokens[token] != nil }
 
-    /// A restart: all sessions are gone.
+    /// Ends all sessions, as a restart does.
     mutating func restart() { tokens = [:] }
 
     func stored(_ name: String) -> Int { accounts[name]?.stored ?? 0 }
 }
 
-/// A resource of the server: one that is not for every user whom it knows.
+/// Resources of the server. One of them is forbidden to its authenticated users.
 enum ModelResource {
     static let forbidden = 0
     static let all = 0..<2
 }
 
-/// A login that runs.
+/// A login in progress.
 struct ModelLogin {
     var key: SessionKey
-    /// The password as it was looked up when the login began; `nil`: a latch was closed, and nothing is sent.
+    /// Password as looked up when the login began. Nil if a latch was closed, so that nothing is sent.
     var password: Int?
     /// True if it sends nothing and ends by its deadline only.
     var isHanging = false
 }
 
-/// An exchange under way.
+/// An exchange in progress.
 enum ModelExchange {
     case waiting(SessionKey, resource: Int)
-    /// Sent with a session, as the one who tries it or as one of many.
+    /// Sent with a session; `isUnverified`: as its trial.
     case sent(SessionKey, HeldSession, resource: Int, isUnverified: Bool, rounds: Int)
 }
 
-/// What the schedules are about: two scopes of one client, the same challenge by another's credential, and a scheme
-/// whose sessions no answer has proven, by two users' credentials.
+/// Keys of the schedules: two scopes of one client, their challenge with another credential, and a scheme with
+/// unverified sessions, with the credentials of two users.
 enum ModelKeys {
     private static let origin = Origin(scheme: .https, host: "bank.example")
     static let all = [
@@ -94,7 +94,7 @@ enum ModelKeys {
         SessionKey(origin: origin, challenge: "corp", credential: "dora"),
     ]
 
-    /// True of a login with a one-time password.
+    /// Returns true if the login uses one-time passwords.
     static func hasCodes(_ key: SessionKey) -> Bool { key.credential == "bob" }
 
     static func isUnverified(_ key: SessionKey) -> Bool { key.challenge == "corp" }
@@ -105,22 +105,22 @@ enum ModelKeys {
 }
 
 extension HeldSession {
-    /// What goes along with a request of the model: `credential/number`.
+    /// Injected value of the model's requests: `credential/number`.
     var text: String { session.fields.first?.value.revealText() ?? "" }
 
-    /// The password of a session that is one.
+    /// Password, if the session injects one.
     var password: Int? { text.split(separator: "=").last.flatMap { Int($0) } }
 }
 
-/// The disk of a schedule: each write takes a while, in which anything can happen, a crash included.
+/// Disk of a schedule. While a write is in progress anything can happen, a crash included.
 struct ModelDisk {
-    /// What is on it.
+    /// Record on disk.
     private(set) var record = AttemptRecord()
-    /// What is on its way to it.
+    /// Changes that are not on disk yet.
     var queue = AttemptQueue()
     private var writing: (changes: [AttemptChange], record: AttemptRecord)?
 
-    /// Ends the write that is under way, or begins one. Returns the number of changes that it wrote.
+    /// Ends the write in progress, or begins one. Returns the number of changes written.
     mutating func turn(_ gate: inout AttemptGate<Int>) -> Int {
         guard let (changes, _) = writing else {
             writing = queue.begin().map { ($0, gate.record) }
@@ -135,7 +135,7 @@ struct ModelDisk {
     /// Returns true if a change is on disk, or if there was none.
     func has(_ ticket: AttemptQueue.Ticket?) -> Bool { ticket.map(queue.hasEnded) ?? true }
 
-    /// The process is killed; the write that is under way may have come to its end.
+    /// Kills the process. `isWritten`: the write in progress has reached the disk.
     mutating func crash(isWritten: Bool) {
         if isWritten { write() }
         writing = nil
@@ -152,21 +152,21 @@ struct ModelDisk {
     }
 }
 
-/// Something that goes on when a change is on disk.
+/// A step that continues when a change is on disk.
 struct ModelWrite {
     enum Next {
-        /// The password goes out, with the code of a step.
+        /// Sends the password, with the code of a step.
         case send(Int, code: Int64)
-        /// The login is over.
+        /// Ends the login.
         case finish(Result<Session, LoginFailure>)
-        /// The session that was in doubt is over.
+        /// Ends the session that was in doubt.
         case end(generation: UInt64, LoginFailure)
     }
 
     var key: SessionKey
     /// The change; `nil` if there is nothing to write.
     var ticket: AttemptQueue.Ticket?
-    /// The password that the server refused, which nobody was told yet.
+    /// Password whose refusal is not reported yet.
     var refused: Int?
     var next: Next
 }

@@ -74,7 +74,7 @@ enum SignOn {
         return .success(SideResponse(status: status, fields: fields, body: Array(body.utf8)))
     }
 
-    /// The steps up to the provider's form: a redirect with a cookie of the application's own.
+    /// Returns the steps up to the provider's form: a redirect with a cookie of the application.
     static func toForm(_ upstream: Origin = app, form: String = form, sends cookie: String? = nil) -> [ScriptedStep] {
         [
             get("\(upstream)/", 302, set: ["state=1; Path=/"], to: "\(provider)/login?service=\(upstream)/cb"),
@@ -82,7 +82,7 @@ enum SignOn {
         ]
     }
 
-    /// The steps from the form's answer to the application's page.
+    /// Returns the steps from the form's answer to the application's page.
     static func fromForm(_ upstream: Origin = app) -> [ScriptedStep] {
         [
             post(
@@ -100,7 +100,7 @@ enum SignOn {
 }
 
 extension LoginRig {
-    /// The cookies that requests to `origin` carry on `session`.
+    /// Returns the cookies of requests to `origin` with `session`.
     func cookies(_ session: Session, at origin: Origin) throws -> String? {
         let url = try #require(WebURL("\(origin)/"))
         return session.cookies?.merged(with: [], for: url, now: LoginRig.now).map {

@@ -279,7 +279,7 @@ struct SignOnLoginTests {
 }
 
 extension LoginRig {
-    /// Runs `login`, after which others follow in the script.
+    /// Runs `login`, and leaves the rest of the script for later logins.
     fileprivate func logInUnfinished(_ login: any SessionLogin) async throws -> Session {
         try await login.logIn(conversation)
     }

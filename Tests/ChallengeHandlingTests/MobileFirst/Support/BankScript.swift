@@ -6,7 +6,7 @@ import HTTPTypes
 import Secrets
 import Testing
 
-/// A bank behind a MobileFirst server, and the words of a conversation with it.
+/// A bank that a MobileFirst server protects, and the steps of a conversation with it.
 enum Bank {
     static let api = "https://mfp.example.com/mfp/api"
     static let origin = Origin(scheme: .https, host: "mfp.example.com")
@@ -29,7 +29,7 @@ enum Bank {
         try client().login(scope: scope, handlers: try handlers ?? [pin()])
     }
 
-    /// The handler for the PIN.
+    /// Returns a handler for the PIN.
     static func pin(
         keepAttempts: Int = 1, retryRejectedAfter: Duration? = nil
     ) throws -> CredentialChallengeHandler {
@@ -40,7 +40,7 @@ enum Bank {
             retryRejectedAfter: retryRejectedAfter)
     }
 
-    /// The handler for name and password.
+    /// Returns a handler for name and password.
     static func user() throws -> CredentialChallengeHandler {
         CredentialChallengeHandler(
             securityCheck: "UserLogin", key: LatchKey(origin: origin, challenge: "bank-user", credential: "ann"),
@@ -49,11 +49,11 @@ enum Bank {
 }
 
 extension [ScriptedStep] {
-    /// What follows the last answer.
+    /// Steps after the last answer.
     static let granted: [ScriptedStep] = [
         .preauthorize(answers: ["PinCodeAttempts": ["pin": "1234"]]), .authorization, .token,
     ]
-    /// A first preauthorization and its challenge.
+    /// Returns the first preauthorization and its challenge.
     static func challenged(_ challenges: JSONValue = ["PinCodeAttempts": ["errorMsg": nil, "remainingAttempts": 3]])
         -> Self
     {
@@ -80,7 +80,7 @@ extension ScriptedStep {
                     #"{"access_token":"eyJ0b2tlbiI6MX0","token_type":"Bearer","expires_in":3599,"scope":"x"}"#.utf8)))
     ) { $0.form("grant_type") == "authorization_code" && $0.form("code") == "4711-code" }
 
-    /// A preauthorization with exactly these answers; all checks pass.
+    /// Returns a preauthorization with exactly these answers, for which all checks pass.
     static func preauthorize(
         answers: JSONValue? = nil, client: String = "client-1", location: SourceLocation = #_sourceLocation
     ) -> ScriptedStep {
@@ -94,7 +94,7 @@ extension ScriptedStep {
         }
     }
 
-    /// The same request, answered by a 401 with these challenges.
+    /// Returns this request, answered by a 401 with these challenges.
     func challenging(_ challenges: JSONValue, successes: JSONValue = [:], _ more: HTTPFields = [:]) -> ScriptedStep {
         var fields = more
         fields[.wwwAuthenticate] = "MFP-Challenge"
@@ -102,17 +102,17 @@ extension ScriptedStep {
         return replying(401, fields, String(decoding: body, as: UTF8.self))
     }
 
-    /// The same request, answered by a 403 with these failures.
+    /// Returns this request, answered by a 403 with these failures.
     func failing(_ failures: JSONValue, _ fields: HTTPFields = [:]) -> ScriptedStep {
         replying(403, fields, String(decoding: JSONValue.object(["failures": failures]).serialized(), as: UTF8.self))
     }
 
-    /// The same request, answered by a conflict.
+    /// This request, answered by a conflict.
     var conflicting: ScriptedStep {
         replying(409, HTTPField.Name("MFP-Conflict").map { [$0: "1"] } ?? [:])
     }
 
-    /// The same request from a client that the server has forgotten.
+    /// This request from a client that the server has forgotten.
     var forgotten: ScriptedStep {
         replying(400, [:], #"{"errorCode":"INVALID_CLIENT_ID","errorMsg":"no such client"}"#)
     }

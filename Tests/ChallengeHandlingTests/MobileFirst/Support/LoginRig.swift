@@ -8,7 +8,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// A rig for conversations: a script for the network, a credential store, latches, a state store, a clock, a transcript.
+/// Rig for conversations: a scripted network, a credential store, latches, a state store, a clock and a transcript.
 final class LoginRig: Sendable {
     /// The time of all tests: 2026-11-21 16:00:00 UTC.
     static let now: Int64 = 1_795_276_800_000
@@ -37,14 +37,14 @@ final class LoginRig: Sendable {
 
     var steps: [String] { transcript.withLock { $0.map(\.text) } }
 
-    /// Runs `login` and expects a session, the whole script sent, and no secret told.
+    /// Runs `login` and expects a session, all steps of the script sent, and no secret in the transcript.
     func logIn(_ login: any SessionLogin, location: SourceLocation = #_sourceLocation) async throws -> Session {
         let session = try await login.logIn(conversation)
         expectEnd("", location)
         return session
     }
 
-    /// Runs `login` and expects a failure, the whole script sent, and no secret told.
+    /// Runs `login` and expects a failure, all steps of the script sent, and no secret in the transcript.
     func lose(_ login: any SessionLogin, location: SourceLocation = #_sourceLocation) async -> LoginFailure {
         do {
             _ = try await login.logIn(conversation)
@@ -71,7 +71,7 @@ extension Credential {
     static let ann = Credential(name: "ann", fields: ["username": Secret("ann-u"), "password": Secret("pass\"word")])
 }
 
-/// Credentials by name; looking up is counted.
+/// Credentials by name, which count lookups.
 final class Credentials: CredentialProvider {
     private let known: [Credential]
     private let lookUps = Mutex(0)
@@ -92,7 +92,7 @@ final class Credentials: CredentialProvider {
     }
 }
 
-/// Keys that sign by naming themselves: enough to see who signed what.
+/// Keys whose signature is their name, so that a test sees which key signed.
 final class ScriptedKeys: SigningKeys {
     private let made = Mutex(0)
 
@@ -135,7 +135,7 @@ struct ScriptedKey: SigningKey {
     }
 }
 
-/// What is expected of one side request, and what it gets.
+/// One expected side request, and its reply.
 struct ScriptedStep: Sendable {
     let method: HTTPRequest.Method
     let url: String
@@ -155,18 +155,18 @@ struct ScriptedStep: Sendable {
         self.location = location
     }
 
-    /// The same request, with another reply.
+    /// Returns this request with another reply.
     func replying(_ status: Int, _ fields: HTTPFields = [:], _ body: String = "") -> ScriptedStep {
         replying(.success(SideResponse(status: status, fields: fields, body: Array(body.utf8))))
     }
 
-    /// The same request, with another reply or an error.
+    /// Returns this request with another reply or an error.
     func replying(_ reply: Result<SideResponse, SideRequestError>) -> ScriptedStep {
         ScriptedStep(method, url, reply, location: location, where: isExpected)
     }
 }
 
-/// A network that expects exactly these requests, in this order.
+/// Network that expects exactly the scripted requests, in order.
 final class ScriptedSideRequests: SideRequests {
     private struct State {
         var steps: [ScriptedStep]
@@ -179,13 +179,13 @@ final class ScriptedSideRequests: SideRequests {
         state = Mutex(State(steps: steps))
     }
 
-    /// Everything that was sent.
+    /// Requests sent so far.
     var sent: [SideRequest] { state.withLock { $0.sent } }
-    /// What was expected and not sent.
+    /// Expected requests that were not sent.
     var missing: [ScriptedStep] { state.withLock { $0.steps } }
 
     func send(_ request: SideRequest) async throws(SideRequestError) -> SideResponse {
-        // Gives other tasks the chance to interfere.
+        // Other tasks may run here.
         await Task.yield()
         let step: ScriptedStep? = state.withLock { state in
             state.sent.append(request)
@@ -198,7 +198,7 @@ final class ScriptedSideRequests: SideRequests {
         }
         #expect(request.method == step.method && address == step.url, sourceLocation: step.location)
         #expect(step.isExpected(request), "\(request.body?.revealText() ?? "")", sourceLocation: step.location)
-        // RFC 6265 §5.4. What reads a field joins its lines, so that a step would not notice.
+        // RFC 6265 §5.4. Reading a field joins its lines, so a step's own check would not notice several.
         #expect(request.fields[values: .cookie].count < 2, "Cookie in several lines", sourceLocation: step.location)
         return try step.reply.get()
     }
@@ -208,14 +208,14 @@ extension SideRequest {
     /// The body as JSON.
     var json: JSONValue? { body.flatMap { JSONValue(parsing: $0.revealBytes()) } }
 
-    /// The first value of `name` in the form that the body is.
+    /// Returns the first value of `name` in a body that is a form.
     func form(_ name: String) -> String? { body.flatMap { FormEncoding.value(of: name, in: $0.revealText()) } }
 
-    /// The first value of `name` in the query.
+    /// Returns the first value of `name` in the query.
     func query(_ name: String) -> String? { url.query.flatMap { FormEncoding.value(of: name, in: $0) } }
 }
 
-/// A handler that notes what it is told, and answers as it was made to.
+/// Handler that records its calls, and gives scripted answers.
 final class RecordingHandler: SecurityCheckChallengeHandler {
     let securityCheck: String
     private let log = Notes()

@@ -7,7 +7,7 @@ import Testing
 
 @testable import ChallengeHandling
 
-/// Fields of a request, as they are sent.
+/// Fields of a request as sent.
 final class SentFields: SigningFields {
     private let fields: [(name: [UInt8], value: [UInt8])]
 
@@ -82,7 +82,7 @@ enum MessageBench {
             plan, agent: agent, key: key, challenge: "robot", digests: OneByteDigests(), makeNonce: makeNonce)
     }
 
-    /// The fields of a signed request, and the text that was signed.
+    /// Returns the fields of a signed request, and the text that was signed.
     static func signed(
         _ request: SigningRequest, by signer: MessageSigner
     ) throws -> (fields: [String: String], lines: [String]) {
@@ -92,7 +92,7 @@ enum MessageBench {
         return (fields, String(decoding: base, as: UTF8.self).split(separator: "\n").map(String.init))
     }
 
-    /// The line of one component in the signature base of a request.
+    /// Returns the line of one component in the signature base of a request.
     static func line(_ component: String, of request: SigningRequest) throws -> String? {
         let plan = try settings([component]).plan
         return try signed(request, by: signer(plan)).lines.first
