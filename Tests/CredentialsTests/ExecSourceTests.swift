@@ -132,7 +132,7 @@ struct ExecSourceTests {
         let reader = try Descriptor(opening: pipe, O_RDONLY | O_NONBLOCK)
         let reason = failure(source("sleep 600 > \(pipe) & sleep 600", timeout: .seconds(1)))
         #expect(reason?.contains("too long") == true)
-        // Nobody else holds it open.
+        // No other process has it open.
         _ = try Descriptor(opening: pipe, O_WRONLY | O_NONBLOCK)
         var waiting = pollfd(fd: reader.number, events: Int16(POLLIN), revents: 0)
         #expect(unsafe poll(&waiting, 1, 180_000) == 1)
@@ -166,7 +166,7 @@ struct ExecSourceTests {
         #expect(seen.contains("LANG=C"))
         #expect(!seen.contains("COUNTERSIGN"))
         #expect(!seen.contains("CREDENTIALS"))
-        // The three, and the directory that ls reads; also where what started us left some open.
+        // Standard input, output and error, and the directory that ls reads, even if this process inherited more.
         #expect(try String(decoding: directory.read("fds"), as: UTF8.self).split(separator: "\n").count == 4)
     }
 

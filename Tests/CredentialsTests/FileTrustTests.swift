@@ -8,7 +8,7 @@ import Testing
 
 @testable import Credentials
 
-/// Root beside a service of user 4711, whose state is in `state`, and user 4712, who means no good.
+/// Runs as root. User 4711 is the service, whose state is in `state`; user 4712 is an attacker.
 @Suite("Files of other users that root trusts", .enabled(if: geteuid() == 0))
 struct FileTrustTests {
     private static let (service, other) = (uid_t(4711), uid_t(4712))

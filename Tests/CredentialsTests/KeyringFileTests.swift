@@ -76,7 +76,7 @@ struct KeyringFileTests {
     func waits() async throws {
         let lock = try FileLock(directory.file("keyring.lock"))
         let change = Task { try set("late", "a") }
-        // Under the lock, what is read is what is replaced: this change must not be lost to the other.
+        // The lock covers reading and replacing: this change must not be lost to the waiting one.
         try FileReplacement(path: file.path).write(
             {
                 var keyring = try file.open(passphrase: passphrase)
@@ -152,7 +152,7 @@ struct KeyringFileTests {
         try administered.update(passphrase: passphrase) { (keyring) throws(KeyringError) in
             try keyring.set(Secret("1"), for: "a", "pin")
         }
-        // What it writes still is the service's.
+        // The new files still belong to the service's user.
         var status = stat()
         for path in [file.path, file.path + ".lock"] {
             try #require(unsafe stat(path, &status) == 0)

@@ -53,7 +53,7 @@ struct KeyringFormatTests {
     @Test("each changed byte of a keyring is detected, with the right error")
     func everyByte() throws {
         let bytes = try sample()
-        // Spares the derivation where the header is whole.
+        // Avoids the key derivation if the header is unchanged.
         let keyring = try Keyring(reading: bytes, passphrase: Self.passphrase)
         for index in bytes.indices {
             var changed = bytes
@@ -142,7 +142,7 @@ struct KeyringFormatTests {
         #expect(try keys.open(entry) == Secret("hunter2"))
         entry.field = "username"
         #expect(throws: KeyringError.self) { try keys.open(entry) }
-        // The border between name and field counts, too.
+        // The boundary between name and field is authenticated as well.
         entry.name = "portalp"
         entry.field = "assword"
         #expect(throws: KeyringError.self) { try keys.open(entry) }

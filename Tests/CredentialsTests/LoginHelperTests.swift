@@ -89,7 +89,7 @@ struct LoginHelperTests {
         let started = directory.file("started")
         try #require(unsafe mkfifo(started, 0o600) == 0)
         let start = try Descriptor(opening: started, O_RDWR)
-        // The child says so itself when it holds the pipe open.
+        // The child itself reports that it holds the pipe open.
         let child = "{ echo x > \(started); exec sleep 600; } > \(directory.file("alive"))"
         let task = Task { await failure("\(child) & sleep 600") }
         await read(start.number, 2)
@@ -122,14 +122,14 @@ struct LoginHelperTests {
         #expect(try await helpers.answer(of: next, to: Self.question) == Secret("next\n"))
     }
 
-    /// A pipe with a name, which a helper's children hold open for as long as they live.
+    /// Returns a named pipe that a helper's children hold open during their lifetime.
     private func fifo() throws -> Descriptor {
         let path = directory.file("alive")
         try #require(unsafe mkfifo(path, 0o600) == 0)
         return try Descriptor(opening: path, O_RDONLY | O_NONBLOCK)
     }
 
-    /// Reads that many bytes, and blocks no thread that other tasks need.
+    /// Reads `count` bytes without blocking a thread of the task pool.
     private func read(_ descriptor: Int32, _ count: Int) async {
         _ = try? await onOwnThread {
             var left = count

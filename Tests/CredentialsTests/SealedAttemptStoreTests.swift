@@ -16,7 +16,7 @@ struct SealedAttemptStoreTests {
     private let latch = Latch(reason: .rejected, closedAt: 1000)
     private let store = MemoryStore()
 
-    /// A gate that keeps its record in `store`, as a process does.
+    /// Returns a gate that keeps its record in `store`, as a process does.
     private func gate(_ store: any StateFiles) throws -> LocalGate {
         LocalGate(store: try SealedAttemptStore(files: store, thread: StateThread()))
     }
@@ -53,7 +53,7 @@ struct SealedAttemptStoreTests {
         }
         let directory = try TemporaryDirectory()
         let path = directory.file("state")
-        // Created before, as the service's directory is: the first of two processes creates the key.
+        // The directory exists already, as the service's does: the first of two processes creates the key.
         let stores = try [SealedStateStore(directory: path), SealedStateStore(directory: path)]
         let gates = try stores.map { try gate($0) }
         await withTaskGroup(of: Void.self) { group in
@@ -114,7 +114,7 @@ struct SealedAttemptStoreTests {
         await latches.close(key, for: pin("1234"), latch)
         #expect(latches.closedLatch(key, for: pin("1234"), now: 2000) == latch)
         #expect(told.withLock { $0 } == [StateError(reason: "disk full")])
-        // The next one that is kept takes the first along.
+        // The next successful write includes the first latch.
         store.saveFailure = nil
         await latches.close(key, for: pin("4321"), latch)
         #expect(try gate(store).all.count == 2)
@@ -226,5 +226,4 @@ struct SealedAttemptStoreTests {
     }
 }
 
-/// In place of files, for a state thread.
 extension MemoryStore: StateFiles {}

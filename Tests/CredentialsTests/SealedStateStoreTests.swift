@@ -129,7 +129,7 @@ struct SealedStateStoreTests {
         try directory.age("deep/state/.client.sealed.tmp-1-1", seconds: 3600)
         #expect(try await store.load("client") == Secret("old"))
         try await store.save(Secret("new"), as: "client")
-        // The younger one may be another process's that is still at it.
+        // The younger file may belong to a write of another process in progress.
         #expect(DirectoryListing.names(in: path) == [".client.sealed.tmp-2-2", "client.sealed", "key"])
     }
 

@@ -14,7 +14,7 @@ import Testing
 struct StateThreadTests {
     private let notes = Notes()
 
-    /// A job that occupies the thread until the signal is given.
+    /// Starts a job that occupies the thread until the returned signal is set.
     private func hold(_ thread: StateThread, _ name: String = "held") -> Signal {
         let (begun, end) = (Signal(), Signal())
         let isQueued = thread.enqueue { [notes] in

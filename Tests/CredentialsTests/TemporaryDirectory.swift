@@ -7,7 +7,7 @@ import Testing
 
 @testable import Credentials
 
-/// A directory of a test's own, removed with all that is in it when the test lets go.
+/// Directory of one test, removed with its content when this object is deallocated.
 final class TemporaryDirectory: Sendable {
     let path: String
 
@@ -24,7 +24,7 @@ final class TemporaryDirectory: Sendable {
         remove(path)
     }
 
-    /// The path of `name` in it.
+    /// Returns the path of `name` in the directory.
     func file(_ name: String) -> String { "\(path)/\(name)" }
 
     /// Writes a file of that mode; returns its path.
@@ -52,7 +52,7 @@ final class TemporaryDirectory: Sendable {
         return status.st_mode & 0o7777
     }
 
-    /// Makes a file look `seconds` old.
+    /// Sets a file's times `seconds` back.
     func age(_ name: String, seconds: Int) throws {
         let then = timespec(tv_sec: time(nil) - seconds, tv_nsec: 0)
         try #require(unsafe utimensat(AT_FDCWD, file(name), [then, then], 0) == 0)

@@ -10,10 +10,10 @@ import Testing
 
 @Suite("Terminal prompt", .serialized)
 struct TerminalPromptTests {
-    /// A pseudo-terminal; its other end is what a person would see and type.
+    /// A pseudo-terminal. Its other end has what a user would see and type.
     private struct Terminal: ~Copyable {
         let person: Descriptor
-        /// Held open, lest reading fail while nobody else has it open.
+        /// Held open: reading fails while no process has the line open.
         let line: Descriptor
         let path: String
 
@@ -29,7 +29,7 @@ struct TerminalPromptTests {
             return Terminal(person: person, line: try Descriptor(opening: path, O_RDWR), path: path)
         }
 
-        /// Whether what is typed is shown.
+        /// Returns true if the terminal echoes.
         func echoes() throws -> Bool {
             var state = termios()
             try #require(unsafe tcgetattr(line.number, &state) == 0)

@@ -9,14 +9,14 @@ import Testing
 
 @testable import Credentials
 
-/// A person who answers by a script, and counts.
+/// Asker with scripted answers, which counts its questions.
 final class ScriptedAsker: SecretAsker {
     private let script: Mutex<[Result<String, AskFailure>]>
     private let counter = Mutex(0)
 
     init(_ script: Result<String, AskFailure>...) { self.script = Mutex(script) }
 
-    /// How often it was asked.
+    /// Number of questions so far.
     var count: Int { counter.withLock { $0 } }
 
     func ask(_ question: String, id: String) throws(AskFailure) -> Secret {
@@ -143,7 +143,7 @@ struct AskedFieldsTests {
         try file.rekey(from: Secret("right"), to: Secret("new"), cost: .minimum)
         #expect(throws: CredentialError.self) { try source.credential(named: "a") }
         #expect(try source.credential(named: "a")?["pin"] == Secret("2"))
-        // Nobody answers: the same error for a while.
+        // There is no answer: the same error is returned for a while.
         try file.rekey(from: Secret("new"), to: Secret("newer"), cost: .minimum)
         for _ in 0..<4 { #expect(throws: CredentialError.self) { try source.credential(named: "a") } }
         #expect(asker.count == 4)

@@ -31,7 +31,7 @@ struct PasswordAgentsTests {
         }
     }
 
-    /// The lines of the question that stands in the directory.
+    /// Returns the lines of the question in the directory.
     private func question() async throws -> [String] {
         #expect(await eventually { directory.names.contains { $0.hasPrefix("ask.") } })
         let name = try #require(directory.names.first { $0.hasPrefix("ask.") })

@@ -41,7 +41,7 @@ struct DigestSignerTests {
         let after = try bench.answer()
         #expect(before["nonce"] == "one" && before["nc"] == "00000002")
         #expect(after["nonce"] == "two" && after["nc"] == "00000001" && after["cnonce"] != before["cnonce"])
-        // The same again must not begin the count anew: the server has seen it.
+        // A repeated nonce must not reset the count: the server has seen its first values.
         try bench.learn("nextnonce=\"two\"")
         #expect(try bench.answer()["nc"] == "00000002")
     }
@@ -62,12 +62,12 @@ struct DigestSignerTests {
         let scheme = DigestScheme(digests: CryptoDigests())
         let next = try #require(scheme.signer(of: image, for: credential, challenge: "portal"))
         #expect(next.image == image)
-        // What the first process would have said next, the second one says.
+        // The second process continues with what the first would have sent next.
         let expected = try bench.written()
         #expect(
             try next.sign(request("/dir/index.html")).fields.first?.value.revealText() == expected)
         #expect(before["nonce"] == (suffix.isEmpty ? "two" : "one") && first["nonce"] == "one")
-        // Accepted before, it stays in its space.
+        // The first process's answer was accepted, so the signer stays in its protection space.
         #expect(try next.sign(request("/elsewhere")).fields.isEmpty)
     }
 
@@ -107,7 +107,7 @@ struct DigestSignerTests {
         #expect(Set(pairs.compactMap { $0.split(separator: " ").first }).count > 1)
     }
 
-    /// The parameters of what `view` signs.
+    /// Returns the parameters that `view` signs.
     private func signed(by view: any SignerView) throws -> AuthenticationChallenge {
         var values: [String] = []
         _ = try view.sign(request("/dir/index.html")) { _, value in
@@ -162,7 +162,7 @@ struct DigestSignerTests {
             ("/dir/", ["/dir/a", "/dir/"], ["/", "/di", "/other"]),
             ("/dir/ /more", ["/dir/x", "/more?y"], ["/mor"]),
             ("https://host.com/dir/ https://elsewhere.com/x", ["/dir/x"], ["/x"]),
-            // The list lies about the address that it came from, or names only other origins: then all of this one.
+            // The list omits its own address, or names only other origins: the space is then the whole origin.
             ("/elsewhere/", ["/a", "/dir/a"], []), ("https://elsewhere.com/", ["/a"], []), ("", ["/a"], []),
         ])
     func space(domain: String, inside: [String], outside: [String]) throws {
@@ -176,14 +176,14 @@ struct DigestSignerTests {
     }
 }
 
-/// A signer for tests, and what its answers hold.
+/// A signer for tests, and accessors for its answers.
 struct DigestBench {
     static let url = WebURL(origin: Origin(scheme: .https, host: "host.com"), path: "/dir/index.html")
 
     let signer: DigestSigner
     let challenge: DigestChallenge
 
-    /// A signer that answers `field`, with `clientNonce` or one of each own.
+    /// Creates a signer that answers `field`, with `clientNonce` or random ones.
     init(
         _ field: String, user: String = "Mufasa", password: String = "Circle of Life", clientNonce: String? = nil,
         url: WebURL = DigestBench.url
@@ -197,7 +197,7 @@ struct DigestBench {
             makeNonce: { clientNonce ?? DigestSigner.randomNonce() })
     }
 
-    /// The value of `Authorization` for a request; `nil` where there is none.
+    /// Returns the value of `Authorization` for a request, or `nil`.
     func written(
         _ method: String = "GET", _ target: String = "/dir/index.html", body: SigningRequest.Body = .none
     ) throws -> String? {
@@ -205,7 +205,7 @@ struct DigestBench {
             .first?.value.revealText()
     }
 
-    /// The digest of `body`, taken in pieces of `size` bytes.
+    /// Returns the digest of `body`, read in pieces of `size` bytes.
     func digest(of body: [UInt8], in size: Int = 7) throws -> BodyReading {
         let digest = try #require(signer.bodyReader(for: "/dir/index.html"))
         var rest = body[...]
@@ -216,13 +216,13 @@ struct DigestBench {
         return BodyReading(digest.form, digest.finish())
     }
 
-    /// The same, read as the parameters of a challenge are.
+    /// Returns the value of `Authorization`, parsed like a challenge.
     func answer(_ method: String = "GET", _ target: String = "/dir/index.html") throws -> AuthenticationChallenge {
         let field = try #require(try written(method, target))
         return try #require(try AuthenticationChallenge.parse([field]).first)
     }
 
-    /// What a server says with an accepted answer.
+    /// Passes the `Authentication-Info` of an accepted answer to the signer.
     func learn(_ info: String, status: Int = 200) throws {
         var fields = HTTPFields()
         fields.append(HTTPField(name: try #require(HTTPField.Name("Authentication-Info")), value: info))

@@ -136,7 +136,7 @@ struct AWSSignerTests {
             let request = SigningRequest.sent(
                 "PUT", "/b/k", ["Host": "b", "X-Amz-Content-Sha256": text], body: "x", at: Self.storeTime, to: store)
             let signed = try store.sign(request)
-            // It is there already.
+            // The request has the field already.
             #expect(signed.value("x-amz-content-sha256") == nil)
             return signed.signature
         }

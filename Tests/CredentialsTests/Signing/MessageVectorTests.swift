@@ -17,7 +17,6 @@ struct MessageVectorTests {
     private static let digest =
         "sha-512=:WZDPaVn/7XgHaAy8pmojAkGWoRx2UFChF41A2svX+TaPm+AbwAgBWnrIiYllu7BNNyealdVLvRwEmTHWXvJwew==:"
 
-    /// One example.
     struct Example: Sendable, CustomTestStringConvertible {
         var label: String
         var algorithm: MessageAlgorithm
@@ -101,7 +100,7 @@ struct MessageVectorTests {
             signature: "wqcAqbmYJ2ji2glfAMaRy4gruYYnx2nEFN2HN6jrnDnQCK1u02Gb04v9EDgwUPiu4A0w6vuQv5lIp5WPpBKRCw=="),
     ]
 
-    /// The request of the examples.
+    /// Fields of the examples' request.
     private final class Fields: SigningFields {
         func forEach(_ body: (Span<UInt8>, Span<UInt8>) -> Void) {
             for (name, value) in [

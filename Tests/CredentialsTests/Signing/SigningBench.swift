@@ -21,7 +21,7 @@ final class SentFields: SigningFields {
 }
 
 extension SigningRequest {
-    /// A request of a test, whose body was read in the form that `signer` needs.
+    /// Returns a request whose body was read in the form that `signer` needs.
     static func sent(
         _ method: String = "GET", _ target: String = "/", _ fields: KeyValuePairs<String, String> = [:],
         body: String? = nil, at now: Int64, to signer: any RequestSigner, scheme: Origin.Scheme = .https,
@@ -40,7 +40,7 @@ extension SigningRequest {
 }
 
 extension SignedFields {
-    /// The value of a field; nil if it is not there.
+    /// Returns the value of a field, or nil.
     func value(_ name: String) -> String? {
         fields.first { $0.name.rawName.lowercased() == name.lowercased() }?.value.revealText()
     }
