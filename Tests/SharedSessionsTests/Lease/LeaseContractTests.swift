@@ -8,7 +8,7 @@ import Testing
 
 @Suite("The driver of a lease machine")
 struct LeaseContractTests {
-    /// Whatever a session store says, sensible or not, and whatever happens in whatever order.
+    /// Feeds a machine any replies of a session store, valid or not, and events in any order.
     @Test(
         "a driver sends one request at a time, begins one login per grant, and finishes each request once",
         arguments: 0..<20)
@@ -25,7 +25,7 @@ struct LeaseContractTests {
         #expect(begun > 200)
     }
 
-    /// A driver that keeps its side of the contract.
+    /// Driver that keeps its side of the contract.
     private struct Driver {
         private var random: SplitMix
         private var machine: LeaseMachine

@@ -106,7 +106,7 @@ struct LeaseEventTests {
 
 @Suite("A node whose session store does not answer")
 struct LeaseOutageTests {
-    /// A node that has logged in alone.
+    /// Returns a node that has logged in without the session store.
     private func alone() -> LeaseNode {
         var node = LeaseNode(isStoreReachable: false)
         _ = node.requestSession(after: 3)

@@ -125,7 +125,7 @@ struct LeaseTests {
     }
 }
 
-/// A machine with a clock that the test sets, for tests that read as what happens and what is done.
+/// A machine with a clock that the test sets. Each method is one event, and returns the machine's actions.
 struct LeaseNode {
     typealias Event = LeaseMachine.Event
     typealias Action = LeaseMachine.Action
@@ -144,19 +144,19 @@ struct LeaseNode {
         on(.replyReceived(reply, latches: latches))
     }
 
-    /// A session is wanted, with the token `t`.
+    /// Requests a session, with the lease token `token`.
     mutating func requestSession(after: UInt64 = 0, isRenewal: Bool = false, token: String = "t") -> [Action] {
         on(.sessionRequested(after: after, isRenewal: isRenewal, token: LeaseToken(token)))
     }
 
-    /// The timer fires when it is due; empty where it is not set.
+    /// Fires the timer when due; returns no actions if it is not set.
     mutating func fire() -> [Action] {
         guard let due = machine.nextDeadline else { return [] }
         now = max(now, due)
         return on(.timerFired)
     }
 
-    /// A login runs under a lease of that generation.
+    /// Returns a node that logs in under a lease of that generation.
     static func loggingIn(_ generation: UInt64 = 5) -> LeaseNode {
         var node = LeaseNode()
         _ = node.requestSession()

@@ -14,15 +14,15 @@ import TestSupport
 
 /// Nodes in this process, each with a loop and latches of its own, that share sessions through a session store in memory.
 final class NodesOfTests: Sendable {
-    /// One of them.
+    /// One node, with its own loop and session store connection.
     struct Node: Sendable {
         let services: ClientServices
         let sharing: LeasedSessionSharing
         let runtime: LoopBound<ClientRuntime>?
         let credentials: Mutable<[String: [String: Secret]]>
-        /// Called with each lookup of a credential.
+        /// Called on each lookup of a credential.
         let onLookup: Mutable<@Sendable () -> Void>
-        /// Its wall clock, in ms since 1970.
+        /// Wall clock of the node, in ms since 1970.
         let clock: Mutable<Int64>
         let thread: EventLoopThread
     }
@@ -30,7 +30,7 @@ final class NodesOfTests: Sendable {
     let sessionStore = MemorySessionStore.Shared()
     let nodes: [Node]
 
-    /// So many nodes, whose credential `pin` is one of `pins` each; their session stores are made when `isOpen` is given.
+    /// Creates one node for each of `pins`, its credential. Their session stores are created when `isOpen` is set.
     init(_ pins: [String], until isOpen: Signal? = nil) throws {
         let sessionStore = sessionStore
         nodes = try pins.map { pin in try Self.node(pin, sessionStore, isOpen) }
@@ -49,7 +49,7 @@ final class NodesOfTests: Sendable {
         let version: @Sendable (Credential) -> [UInt8] = { Array("local ".utf8) + canonical($0).revealBytes() }
         var times = LeaseTimes()
         times.spread = .milliseconds(10)
-        // Of a machine that runs all tests at once.
+        // Long enough for a machine that runs all tests at once.
         times.lease = .seconds(300)
         times.alone = .milliseconds(50)
         let credentialVersions = CredentialVersions(digest: version)
@@ -88,14 +88,14 @@ final class NodesOfTests: Sendable {
             clock: clock, thread: thread)
     }
 
-    /// Ends them; what waits is left.
+    /// Ends the nodes. Waiting logins are not completed.
     func end() {
         for node in nodes {
-            // The work that a test gives it may hold the node.
+            // The closure of a test may retain the node.
             node.onLookup.value = {}
             node.sharing.end()
         }
-        // What they have begun for each other is to be over before their loops stop.
+        // Jobs that the nodes started for each other have to end before their loops stop.
         for _ in 0..<20 {
             for node in nodes {
                 let isDone = Signal()
@@ -118,21 +118,21 @@ final class NodesOfTests: Sendable {
         Secret(credential.fields.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value.revealText());" }.joined())
     }
 
-    /// A session with that token.
+    /// Returns a session with that token.
     static func session(_ token: String, until end: Int64? = nil) -> Session {
         var session = Session(fields: [InjectedField(name: .authorization, value: Secret("Bearer \(token)"))])
         session.expiresAt = end
         return session
     }
 
-    /// The token of a session.
+    /// Returns the token of a session, or `nil` for a failure.
     static func token(of result: Result<Session, LoginFailure>?) -> String? {
         guard case .success(let session) = result else { return nil }
         return session.fields.first.map { String($0.value.revealText().dropFirst("Bearer ".count)) }
     }
 }
 
-/// Something that tests change.
+/// A value that tests change.
 final class Mutable<Value: Sendable>: Sendable {
     private let content: Mutex<Value>
 
@@ -159,7 +159,7 @@ private struct MutableCredentials: CredentialProvider {
     }
 }
 
-/// Seals nothing: what the name was is all that it tells.
+/// Sealing that encrypts nothing and only checks the name.
 struct OpenSealing: SessionSealing {
     func sealed(_ value: Secret, as name: String) -> [UInt8]? { Array(name.utf8) + [0] + value.revealBytes() }
 
@@ -181,13 +181,13 @@ private struct SilentObserver: LoginObserver {
 
 /// One node's connection to a session store in memory.
 final class MemorySessionStore: SessionStore {
-    /// The store behind all connections.
+    /// The store that all connections share.
     final class Shared: Sendable {
         private struct State {
             var model = SessionStoreModel()
             var listeners: [@Sendable (StoreEvent) -> Void] = []
             var requests = 0
-            /// Each is of one node that wants one session.
+            /// Lease tokens seen; each belongs to one node's request for one session.
             var tokens: Set<String> = []
         }
 
@@ -197,7 +197,7 @@ final class MemorySessionStore: SessionStore {
         /// Number of requests.
         var requests: Int { state.withLock { $0.requests } }
 
-        /// Suspends until so many nodes have asked for a lease.
+        /// Suspends until `nodes` nodes have requested a lease.
         func isWanted(by nodes: Int) async {
             await Bell.shared.wait { self.state.withLock { $0.tokens.count } >= nodes }
         }
@@ -249,7 +249,7 @@ final class MemorySessionStore: SessionStore {
 
     func send(_ request: StoreRequest, for name: String, _ completion: @escaping (StoreReply?) -> Void) {
         let reply = shared.change { $0.carryOut(request, for: name, now: $1) }
-        // News of what others do next may overtake the answer, as between two connections.
+        // Events of other nodes may overtake the answer, as between two connections.
         shared.note(request)
         later { completion(reply) }
     }

@@ -17,21 +17,21 @@ import Testing
 struct SessionSharingTests {
     private let key = NodesOfTests.key
 
-    /// Has a group of nodes of nodes with these PINs, and ends it.
+    /// Runs `body` with a group of nodes with these PINs, and ends the group.
     private func withNodes(_ pins: [String], _ body: (NodesOfTests) async throws -> Void) async throws {
         let nodes = try NodesOfTests(pins)
         defer { nodes.end() }
         try await body(nodes)
     }
 
-    /// The result of the node's login; a login of its own obtains the token that `login` makes, once `end` is over.
+    /// Returns the result of the node's login. If the node logs in itself, it obtains the token of `login`, after `end`.
     private func logIn(
         _ node: NodesOfTests.Node, isRenewal: Bool = false, expiresAt: Int64? = nil,
         until end: @escaping @Sendable () async -> Void = {},
         _ login: @escaping @Sendable () throws -> String
     ) async -> Result<Session, LoginFailure>? {
         await node.sharing.logIn(key, isRenewal: isRenewal) {
-            // As a conversation does: the credentialVersions knows what it used.
+            // Records the value used, as a conversation does.
             node.services.credentialVersions?.record(key, ["pin": Self.version(node)])
             await end()
             do {
@@ -54,7 +54,7 @@ struct SessionSharingTests {
             let tokens = await withTaskGroup(of: String?.self) { group in
                 for node in nodes.nodes {
                     group.addTask {
-                        // A node that wants one only when it has the others' would want another.
+                        // A node that asks again once it has the others' session would request another one.
                         await NodesOfTests.token(
                             of: logIn(node, until: { await nodes.sessionStore.isWanted(by: 3) }) {
                                 logins.value += 1
@@ -171,9 +171,9 @@ struct SessionSharingTests {
             let before = node.sharing.statistics.leases
             for _ in 0..<3 { #expect(await logIn(at: node).failure == .latched) }
             #expect(node.sharing.statistics.leases == before)
-            // Another value is another matter.
+            // Another value is not affected.
             node.credentials.value = ["pin": ["pin": Secret("1234")]]
-            // For a moment all nodes are told of the rejection.
+            // For a short time all nodes get the rejection.
             #expect(await eventually { await logIn(at: node).token == "right" })
             #expect(node.sharing.statistics.leases == before + 1)
         }
@@ -191,7 +191,7 @@ struct SessionSharingTests {
             }
             #expect(await logIn(at: node).failure == .latched)
             #expect(lookups.value == 2 && node.sharing.statistics.leases == leases)
-            // For a moment all nodes are told of the rejection.
+            // For a short time all nodes get the rejection.
             #expect(await eventually { await logIn(at: node).failure == .rejected })
         }
     }
@@ -211,7 +211,7 @@ struct SessionSharingTests {
         }
     }
 
-    /// The session that a node wins by its client, or why it does not; the server rejects 9999, after `server`.
+    /// Returns the result of a node's login by its client. The server rejects 9999, after `server`.
     private func logIn(
         at node: NodesOfTests.Node, scope: String = "", _ server: @escaping @Sendable () async -> Void = {}
     ) async -> (token: String?, failure: LoginFailure.Code?) {
@@ -270,7 +270,7 @@ struct SessionSharingTests {
     }
 }
 
-/// Looks the PIN up, which a server rejects if it is 9999.
+/// Login that looks the PIN up; the server rejects 9999.
 private struct PINLogin: SessionLogin {
     let key: LatchKey
     let server: @Sendable () async -> Void

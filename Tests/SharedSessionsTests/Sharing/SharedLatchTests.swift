@@ -47,7 +47,7 @@ struct SharedLatchTests {
         #expect(await eventually { isClosed(other) })
         #expect(closed(other) == ["bank-pin"])
         #expect(!isClosed(other, Credential(name: "pin", fields: ["pin": Secret("1234")])))
-        // A node whose credential has another value is not kept from anything.
+        // A node whose credential has another value is not affected.
         #expect(closed(other).isEmpty)
 
         #expect(other.unlatch("bank-pin") == 1)
@@ -115,7 +115,7 @@ struct SharedLatchTests {
         #expect(await one.use(code: "seed", stepEnding: end, isUsed: true, now: now) == nil)
         #expect(await eventually { await other.use(code: "seed", stepEnding: end, isUsed: false, now: now) == end })
         #expect(await other.use(code: "seed", stepEnding: end + 30_000, isUsed: false, now: now) == nil)
-        // It is no latch that an operator would see, or open.
+        // It is not a latch that an operator could see or open.
         #expect(closed(other).isEmpty)
     }
 }
@@ -169,7 +169,7 @@ private final class ImmediateStore: SessionStore {
     let isReachable = true
     var onEvent: ((StoreEvent) -> Void)?
 
-    /// Lets another node store a session later than all.
+    /// Stores a session as another node, with the latest generation.
     func offer(_ session: [UInt8], as name: String) {
         let latest = model.entries[name]?.session?.generation ?? 0
         _ = model.carryOut(.offer(after: latest, session: session, lifetime: .seconds(60)), for: name, now: now)

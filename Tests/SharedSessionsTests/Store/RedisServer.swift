@@ -6,29 +6,29 @@ import Glibc
 import SharedSessions
 import TestSupport
 
-/// A real `redis-server`, with a folder and a process of its own, which ends with this object.
+/// A real `redis-server` with its own folder and process, which ends with this object.
 final class RedisServer {
     struct Problem: Error {
         var doing: String
     }
 
-    /// Listening port besides its socket.
+    /// Listening port in addition to the socket.
     enum Port {
         case none
         /// A free port.
         case plain
-        /// A free port, within TLS by the certificates of that folder.
+        /// A free port with TLS, by the certificates of that folder.
         case secure(certificates: String, clients: Bool)
     }
 
     let folder: String
-    /// Zero without one.
+    /// Listening port, or zero without one.
     let port: UInt16
     var socket: String { folder + "/s" }
     private let arguments: [String]
     private var pid: pid_t = 0
 
-    /// Starts it; `more` are arguments of its own.
+    /// Starts the server; `more` are additional arguments.
     init(_ port: Port = .none, keepsData: Bool = false, _ more: [String] = []) async throws {
         var template = Array("/tmp/csredis-XXXXXX".utf8CString)
         guard unsafe mkdtemp(&template) != nil else { throw Problem(doing: "make a folder") }
@@ -63,7 +63,7 @@ final class RedisServer {
         removeFolder(folder)
     }
 
-    /// Starts it again after `kill`, with what it has kept.
+    /// Starts the server again after `kill`, with the data that it has kept.
     func start() async throws {
         let (pid, output) = try await spawn(["/usr/bin/redis-server"] + arguments)
         self.pid = pid
@@ -72,11 +72,11 @@ final class RedisServer {
             guard let line = try readSome(output) else { throw Problem(doing: "start redis-server: \(text)") }
             text += line
         }
-        // It may go on writing, to nobody.
+        // Its output is discarded.
         drain(output)
     }
 
-    /// Ends it as a crash would.
+    /// Kills the server, as a crash would.
     func kill() {
         guard pid > 0 else { return }
         signal(SIGKILL)
@@ -85,7 +85,7 @@ final class RedisServer {
         pid = 0
     }
 
-    /// Sends it a signal: SIGSTOP has it hang.
+    /// Sends a signal to the server; SIGSTOP makes it hang.
     func signal(_ number: Int32) {
         if pid > 0 { _ = Glibc.kill(pid, number) }
     }
@@ -96,7 +96,7 @@ final class RedisServer {
     }
 }
 
-/// Authorities and certificates by `Tests/Scripts/certificates`; one set for all tests.
+/// Authorities and certificates of `Tests/Scripts/certificates`; one set for all tests.
 enum StoreCertificates {
     static let folder: String = {
         var template = Array("/tmp/csredis-tls-XXXXXX".utf8CString)
@@ -108,7 +108,7 @@ enum StoreCertificates {
 
     private static let made = Task { _ = try await run([script, folder]) }
 
-    /// Makes them, once.
+    /// Creates the certificates, once.
     static func make() async throws { try await made.value }
 
     private static var script: String {
@@ -129,7 +129,7 @@ enum StoreCertificates {
     }
 }
 
-/// A peer that accepts connections, sends bytes as soon as it has received some, and reads on.
+/// Peer that accepts connections, sends bytes once it has received some, and reads on.
 final class GarbagePeer: Sendable {
     let port: UInt16
     private let listener: Int32
@@ -162,7 +162,7 @@ final class GarbagePeer: Sendable {
     }
 }
 
-/// Runs a program to its end and returns what it prints.
+/// Runs a program to its end and returns its output.
 @discardableResult
 private func run(_ arguments: [String]) async throws -> String {
     let (pid, output) = try await spawn(arguments)
@@ -174,10 +174,10 @@ private func run(_ arguments: [String]) async throws -> String {
     return text
 }
 
-/// The loop on which programs are started: each dies with the thread that started it, and threads of tests come and go.
+/// Loop on which programs are started: each ends with the thread that started it, and test threads are short-lived.
 private let starter = try? EventLoopThread(name: "starter") { _ in }
 
-/// Starts a program that dies with this process; what it prints can be read.
+/// Starts a program that ends with this process, and returns its id and the descriptor of its output.
 private func spawn(_ arguments: [String]) async throws -> (pid: pid_t, output: Int32) {
     guard let starter else { throw RedisServer.Problem(doing: "start a thread") }
     let (pid, output) = await withCheckedContinuation { done in

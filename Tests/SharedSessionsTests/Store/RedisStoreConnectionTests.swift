@@ -37,7 +37,7 @@ struct RedisStoreConnectionTests {
         let keys = try await server.command(
             "--user", "root", "--pass", "x", "--no-auth-warning", "-n", "3", "KEYS", "*")
         #expect(keys.contains("{blue}:session:bank"))
-        // Of another prefix, it may not.
+        // Keys with another prefix are not allowed.
         plan.prefix = "red"
         let other = try await RedisStoreRig(plan, credential: ["username": "countersign", "password": "open sesame"])
         #expect(await other.reasonAway().contains("(NOPERM)"))
@@ -62,7 +62,7 @@ struct RedisStoreConnectionTests {
         #expect(
             try await RedisStoreRig(plan, credential: ["key": "k"]).reasonAway()
                 == "its credential session store cannot be used: it has no field `password`")
-        // A session store that does not know the command repeats what it was given.
+        // A session store that does not know the command repeats its arguments.
         let renamed = try await RedisServer(.none, ["--rename-command", "AUTH", ""])
         var other = RedisStorePlan(renamed)
         other.credential = "session store"
@@ -78,7 +78,7 @@ struct RedisStoreConnectionTests {
         #expect(
             try await RedisStoreRig(plan).reasonAway().hasPrefix("its certificate is from an authority that is not"))
         plan.connections.authorities = Blob(StoreCertificates.bytes("ca.pem").span)
-        // It says no after the handshake, in TLS 1.3.
+        // In TLS 1.3 the refusal comes after the handshake.
         #expect(
             try await RedisStoreRig(plan).reasonAway().hasSuffix("it may want a client certificate (`sessions.tls`)"))
         plan.connections.certificate = Blob(StoreCertificates.bytes("client.pem").span)
@@ -86,7 +86,7 @@ struct RedisStoreConnectionTests {
         let rig = try await RedisStoreRig(plan)
         let news = await rig.events.next()
         #expect(news == .connected)
-        // More than a record and a window at once, both ways.
+        // More than one record and one window, in both directions.
         let session = [UInt8](repeating: 7, count: 900_000)
         await withTaskGroup(of: Void.self) { group in
             for number in 0..<4 {
@@ -143,7 +143,7 @@ struct RedisStoreConnectionTests {
         await clock.pass(plan.firstPause * 1.5)
         while await rig.events.next() != .connected {}
         #expect(await rig.ask(.fetch(after: 0)) == .nothing)
-        // Who was logging in meanwhile publishes, as nobody else has come.
+        // The node that was logging in publishes, as no other node has requested a lease since.
         let publish = StoreRequest.publish(
             token: LeaseToken("a"), generation: generation, session: [1], lifetime: .seconds(60))
         #expect(await rig.ask(publish) == .done(generation: generation))

@@ -26,7 +26,7 @@ struct RedisStoreRequestTests {
         #expect(rest > .zero && rest <= .seconds(60))
         #expect(await rig.ask(.extend(token: bob, generation: first, lifetime: .seconds(60))) == .stale)
         #expect(await rig.ask(.extend(token: ann, generation: first + 1, lifetime: .seconds(60))) == .stale)
-        // Of no life at all: it has run out, and can still be extended while nobody else has come.
+        // With a lifetime of zero the lease has expired, and can still be extended until another node requests one.
         for life in [Duration.zero, .seconds(60), .zero] {
             #expect(await rig.ask(.extend(token: ann, generation: first, lifetime: life)) == .done(generation: first))
         }
@@ -45,7 +45,7 @@ struct RedisStoreRequestTests {
             let second = StoreRequest.acquire(after: 0, token: bob, lifetime: .seconds(60))
             let wait = StoreReply.wait(.milliseconds(RedisScript.turnWait))
             #expect(await rig.ask(second, for: "\(end).write") == wait, "\(end)")
-            // Extended it lasts, and its holder may ask again.
+            // The extended lease lasts, and its holder may request it again.
             let longer = StoreRequest.extend(token: ann, generation: first, lifetime: .seconds(60))
             #expect(await rig.ask(longer, for: "\(end).read") == .done(generation: first))
             #expect(await rig.granted(ann, for: "\(end).read") == first)
@@ -62,7 +62,7 @@ struct RedisStoreRequestTests {
             #expect(await rig.ask(request, for: "\(end).read") != .stale)
             #expect(await rig.granted(bob, for: "\(end).write") != nil, "\(end)")
             guard end == "run out" else { continue }
-            // Its request may come once more, sent anew when no answer came.
+            // Its request may be repeated, if no answer came.
             let again = StoreRequest.acquire(after: 0, token: ann, lifetime: .seconds(60))
             #expect(await rig.ask(again, for: "\(end).read") == wait)
         }
@@ -107,7 +107,7 @@ struct RedisStoreRequestTests {
                 latches: [SharedLatch(digest: "d\(generation)", challenge: "c", latch: .closed)])
         }
         var generation = try #require(await rig.granted(ann))
-        // Counted, and not waited out.
+        // These pauses are counted, but limited to zero.
         for _ in 0..<3 {
             #expect(await rig.ask(fail(generation, .seconds(10), .zero)) == .done(generation: generation))
             #expect(await rig.ask(fail(generation, .seconds(10), .zero)) == .done(generation: generation))
@@ -122,7 +122,7 @@ struct RedisStoreRequestTests {
             Issue.record("no failure")
             return
         }
-        // Of what is left the time since is gone, and the session store counts whole milliseconds.
+        // The rest is shorter by the time since, and the session store counts whole milliseconds.
         let gone = ContinuousClock.now - began + .milliseconds(1)
         #expect(rest >= .seconds(8_000) - gone && rest <= .seconds(8_000))
         #expect(await rig.ask(fail(generation + 7, .seconds(1), .seconds(1))) == .stale)
@@ -152,7 +152,7 @@ struct RedisStoreRequestTests {
         let (teller, rig) = (try await RedisStoreRig(server), try await RedisStoreRig(server))
         await rig.follow("bank", "ä: b", "bank")
         #expect(await rig.events.next() == .connected)
-        // What comes behind the subscription in the same connection is known to be later.
+        // Commands after the subscription on the same connection are known to be later.
         while try await server.command("PUBSUB", "NUMSUB", "{countersign}:news:ä: b").contains("0") {}
         let generation = try #require(await teller.granted(ann, for: "ä: b"))
         _ = await teller.ask(publish(ann, generation, [1]), for: "unknown")
@@ -187,7 +187,7 @@ struct RedisStoreRequestTests {
         _ = try await server.command("SCRIPT", "FLUSH")
         #expect(await rig.ask(.fetch(after: .max), for: "s1") == .nothing)
         #expect(try await server.command("SCRIPT", "EXISTS", RedisScript.digest).contains("1"))
-        // All that is kept has the prefix, in one slot, and what belongs to a session goes by itself.
+        // All keys have the prefix, in one slot, and those of a session expire.
         let keys = try await server.command("KEYS", "*").split(separator: "\n")
         #expect(keys.count == 1000 && keys.allSatisfy { $0.hasPrefix("{countersign}:") })
         #expect(!(try await server.command("PTTL", "{countersign}:state:s1")).contains("-1"))
@@ -199,7 +199,7 @@ struct RedisStoreRequestTests {
 }
 
 extension RedisStoreRig {
-    /// The generation of the lease that `token` is granted.
+    /// Returns the generation of the lease that `token` is granted.
     func granted(_ token: LeaseToken, after: UInt64 = 0, for name: String = "bank") async -> UInt64? {
         let reply = await ask(.acquire(after: after, token: token, lifetime: .seconds(60)), for: name)
         if case .granted(let generation, _)? = reply { return generation }
@@ -209,6 +209,6 @@ extension RedisStoreRig {
 }
 
 extension Latch {
-    /// One that was closed just now, until somebody opens it.
+    /// A latch that was closed just now, until an operator opens it.
     static var closed: Latch { Latch(reason: .rejected, closedAt: wallClock()) }
 }

@@ -16,10 +16,10 @@ import TestSupport
 final class RedisStoreRig: Sendable {
     private let thread: EventLoopThread
     private let sessionStore: LoopBound<RedisStore>
-    /// Its events.
+    /// Events of the client.
     let events = EventBox()
 
-    /// A client of the session store of `plan`, which begins at once. Its timeout and its pauses are by `clock`.
+    /// Starts a client of the session store of `plan`. Its timeout and its pauses use `clock`.
     init(_ plan: RedisStorePlan, credential: [String: String]? = nil, clock: ManualLoopClock? = nil) async throws {
         thread = try EventLoopThread(name: "session store", clock: clock) { _ in }
         let (loop, events) = (thread.loop, events)
@@ -40,7 +40,7 @@ final class RedisStoreRig: Sendable {
         }
     }
 
-    /// A client of `server` for which no time passes: it waits for as long as an answer takes.
+    /// Starts a client of `server` whose clock stands still, so that it never times out.
     convenience init(_ server: RedisServer) async throws {
         try await self.init(RedisStorePlan(server), clock: ManualLoopClock())
     }
@@ -49,7 +49,7 @@ final class RedisStoreRig: Sendable {
         let sessionStore = sessionStore
         thread.loop.execute { sessionStore.value.close() }
         thread.loop.stop()
-        // It is to be over before the process is, which may be with this test: what it holds would count as lost.
+        // The thread has to end before the process, which may end with this test: its memory would count as leaked.
         thread.join()
     }
 
@@ -75,7 +75,7 @@ final class RedisStoreRig: Sendable {
         await answer { sessionStore, done in sessionStore.send(request, for: name) { done($0) } }
     }
 
-    /// Asks so often for `name`, and returns once all of it is on its way, with what is told of the replies.
+    /// Sends the request `times` times for `name`, and returns once all are sent. The task's value has the replies.
     func begin(_ request: StoreRequest, for name: String = "bank", times: Int = 1) async -> Task<[StoreReply?], Never> {
         let replies = Mutex<[StoreReply?]>([])
         await with { sessionStore in
@@ -116,7 +116,7 @@ final class RedisStoreRig: Sendable {
         get async { await with { $0.isReachable } }
     }
 
-    /// The reason of the next events, which is that it is away.
+    /// Returns the reason of the next event, which has to report that the session store is away.
     func reasonAway() async -> String {
         if case .disconnected(let reason) = await events.next() { reason } else { "" }
     }
@@ -138,7 +138,7 @@ final class EventBox: Sendable {
         waiter?.resume(returning: events)
     }
 
-    /// The next one, which may have to come first.
+    /// Returns the next event, and waits for it if necessary.
     func next() async -> StoreEvent {
         await withCheckedContinuation { waiter in
             let there = state.withLock { state -> StoreEvent? in

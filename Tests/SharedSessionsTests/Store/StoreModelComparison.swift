@@ -29,7 +29,7 @@ struct StoreModelComparison {
         var comparison = Comparison(seed: seed)
         await rig.follow("a.1", "a.2", "b")
         #expect(await rig.events.next() == .connected)
-        // All that was sent before it on that connection is done.
+        // All earlier commands of that connection are done.
         while try await server.command("PUBSUB", "NUMSUB", "{countersign}:news:b").contains("0") {}
         for step in 0..<600 where !comparison.hasFailed {
             try await comparison.step(rig, "seed \(seed), step \(step)")
@@ -38,7 +38,7 @@ struct StoreModelComparison {
     }
 }
 
-/// Pairs of generations: the counts of both begin with their clocks, which are not the same.
+/// Comparison by pairs of generations: the counters of both start with their clocks, which differ.
 private struct Comparison {
     private struct Pair: Equatable {
         var real: UInt64
@@ -52,13 +52,13 @@ private struct Comparison {
     private var pairs: [String: [Pair]] = [:]
     private var counts: Pair?
     private(set) var toldCount = 0
-    /// Which answers there were.
+    /// Kinds of answers so far.
     private(set) var kinds: Set<String> = []
     private(set) var hasFailed = false
 
     init(seed: UInt64) { generator = SplitMix(state: seed) }
 
-    /// One request to both.
+    /// Sends one request to both.
     mutating func step(_ rig: RedisStoreRig, _ place: String) async throws {
         let name = pick(["a.1", "a.2", "b"])
         switch Int.random(in: 0..<20, using: &generator) {
@@ -99,12 +99,12 @@ private struct Comparison {
         }
     }
 
-    /// A request, with generations as each of both knows them. Lives and pauses are long, or over at once: both clocks go on.
+    /// Returns a request with the generations of each. Lifetimes and pauses are long or zero, since both clocks run.
     private mutating func request(for name: String) -> (real: StoreRequest, model: StoreRequest) {
         var token = pick(Self.tokens)
         let life = pick([Duration.zero, .zero, .zero, .seconds(600), .seconds(900)])
         let known = (pairs[name] ?? []) + [Pair(real: 0, model: 0), Pair(real: 7, model: 7)]
-        // Mostly one of the latest.
+        // Usually one of the latest.
         var generation = pick(known.sorted { $0.model > $1.model }.prefix(3) + known)
         if generation.real > 7, Int.random(in: 0..<8, using: &generator) == 0 {
             generation = Pair(real: generation.real + 1, model: generation.model + 1)
@@ -113,7 +113,7 @@ private struct Comparison {
         if let lease = entry?.lease.map({ ($0.token, $0.generation) }) ?? entry?.ended,
             let pair = known.first(where: { $0.model == lease.1 }), Bool.random(using: &generator)
         {
-            // Of the last lease, as from the node that has it.
+            // The last lease, as its holder would send it.
             (token, generation) = (lease.0, pair)
         }
         let pauses: [(Duration, Duration)] = [
@@ -181,7 +181,7 @@ private struct Comparison {
         var known = pairs[name] ?? []
         let pair = Pair(real: real, model: model)
         if model <= 7 || known.contains(pair) { return compare(real, model <= 7 ? model : real, place) }
-        // From one count both go on by the same steps.
+        // Both counters advance by the same steps.
         if let first = known.first { compare(real &- first.real, model &- first.model, place) }
         known.append(pair)
         pairs[name] = known
@@ -195,7 +195,7 @@ private struct Comparison {
 
     private func meaning(_ latches: [SharedLatch]) -> [String] {
         latches.map { latch in
-            // To the tenth of what they differ by.
+            // Rounded to 100 s, since the clocks differ.
             let age = (wallClock() - latch.latch.closedAt + 50_000) / 100_000
             return "\(latch.digest) \(latch.challenge) \(latch.latch.reason) \(age) \(latch.latch.opensAt != nil)"
         }
