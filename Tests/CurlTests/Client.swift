@@ -64,7 +64,7 @@ final class Driver: ReadinessHandler, WaitHook {
     }
 }
 
-/// What became of a transfer.
+/// Result of a transfer.
 struct Outcome: Sendable {
     var error: CurlError?
     var status = 0
@@ -86,7 +86,7 @@ actor Client {
 
     nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe thread.loop.asUnownedSerialExecutor() }
 
-    /// The driver; 64 idle connections are kept.
+    /// Returns the driver, which keeps 64 idle connections.
     func driver() throws -> Driver {
         if let made { return made }
         let driver = try Driver(thread.loop, maxIdle: 64)
@@ -94,7 +94,7 @@ actor Client {
         return driver
     }
 
-    /// One transfer, on `handle` or a new one. `script` sets what the recorder does otherwise than swallow all.
+    /// Runs one transfer, on `handle` or a new one. `script` changes the recorder, which else discards all input.
     func fetch(
         _ url: String, script: @Sendable (Recorder, EasyHandle, Driver) throws -> Void = { _, _, _ in }
     ) async throws -> Outcome {
@@ -102,7 +102,7 @@ actor Client {
         return try await fetch(url, on: handle, script: script)
     }
 
-    /// Several transfers one after the other on one handle.
+    /// Runs several transfers in sequence on one handle.
     func fetch(_ url: String, times: Int) async throws -> Outcome {
         let handle = try EasyHandle()
         var outcome = Outcome()
@@ -110,13 +110,13 @@ actor Client {
         return outcome
     }
 
-    /// Transfers one after the other on one handle, twice to each address, which is taken apart beforehand. How long
-    /// the bodies were.
+    /// Runs transfers in sequence on one handle, twice to each address, which is parsed beforehand.
+    /// Returns the lengths of the bodies.
     func fetch(addresses: [String]) async throws -> [Int] {
         let handle = try EasyHandle()
         var sizes: [Int] = []
         for address in addresses {
-            // The address goes before the option `url`.
+            // The parsed address overrides the option `url`.
             _ = try await fetch("http://127.0.0.1:1/", on: handle) { _, handle, _ in try handle.setAddress(address) }
             sizes.append(try await fetch("http://127.0.0.1:1/", on: handle, script: { _, _, _ in }).body.count)
         }
@@ -131,7 +131,7 @@ actor Client {
         let recorder = Recorder()
         try handle.set(.url, url)
         try handle.set(.timeout, .seconds(180))
-        // Under a sanitizer two transfers of a test may lie further apart than libcurl's own two minutes.
+        // With a sanitizer more than libcurl's default of two minutes may pass between two transfers.
         try handle.set(.maxIdleAge, 3600)
         try script(recorder, handle, driver)
         return try await withCheckedThrowingContinuation { done in
@@ -145,7 +145,7 @@ actor Client {
         try body(driver(), thread.loop)
     }
 
-    /// Ends the thread. The client is of no use afterwards.
+    /// Ends the thread. The client cannot be used afterwards.
     func close() {
         if let made { thread.loop.remove(made) }
         made = nil
@@ -153,12 +153,12 @@ actor Client {
     }
 }
 
-/// A delegate that keeps all that comes and does what the test scripts.
+/// Delegate that records all input and acts as the test scripts.
 final class Recorder: TransferDelegate {
     var onHeader: (Outcome) -> Bool = { _ in true }
-    /// Gets the piece's size.
+    /// Called with the size of each piece of the body.
     var onBody: (Int) -> BodyDisposition = { _ in .consumed }
-    /// Gets the room that there is; the bytes promised are made of `y`.
+    /// Called with the free space; the promised bytes are `y` each.
     var onNeed: (Int) -> BodySupply = { _ in .end }
     var onRewind: (Int64) -> Bool = { _ in false }
     var onSend: (Int) -> Bool = { _ in true }
@@ -200,7 +200,7 @@ final class Recorder: TransferDelegate {
     }
 }
 
-/// Fires once, at a moment that a test chose.
+/// Timer that fires once, at a moment that the test chooses.
 final class Alarm: TimerHandler {
     private let action: () -> Void
 

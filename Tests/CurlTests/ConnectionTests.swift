@@ -6,7 +6,7 @@ import EventLoop
 import TestSupport
 import Testing
 
-/// Speaks on a connection that libcurl has made: sends a request and keeps all that comes until the end.
+/// Sends a request on a connection that libcurl has made, and keeps all input until the end.
 private final class Speaker: ReadinessHandler {
     private let handle: EasyHandle
     private let request: [UInt8]
@@ -35,12 +35,12 @@ private final class Speaker: ReadinessHandler {
 }
 
 extension Client {
-    /// Connects, and tells the error where that fails.
+    /// Connects, and returns the error if that fails.
     fileprivate func connect(_ handle: EasyHandle, _ url: String) async throws -> CurlError? {
         try await fetch(url, on: handle) { _, handle, _ in try handle.connectOnly() }.error
     }
 
-    /// Sends `request` on the connection of `handle`, and returns what comes until its end.
+    /// Sends `request` on the connection of `handle`, and returns all input until its end.
     fileprivate func speak(_ handle: EasyHandle, _ request: String) async throws -> String {
         let descriptor = try #require(handle.activeSocket)
         return try await withCheckedThrowingContinuation { done in
@@ -84,7 +84,7 @@ struct ConnectionTests {
             #expect(outcome.answer == "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort")
             #expect(outcome.members == [1, 0])
         }
-        // The same multi handle does transfers beside.
+        // The same multi handle also runs transfers.
         #expect(try await client.fetch(server.url("/bytes/65")).status == 200)
         await client.close()
     }

@@ -67,7 +67,7 @@ struct FeatureTests {
 
 @Suite("Header lists")
 struct HeaderListTests {
-    /// What the server saw of a request with the fields that `fill` puts in.
+    /// Returns the head of a request, as the server received it, with the fields that `fill` adds.
     private func request(_ fill: @Sendable (HeaderList) throws -> Void) async throws -> [String] {
         let server = try Server()
         let client = try Client()
@@ -151,7 +151,7 @@ struct HeaderListTests {
 }
 
 extension Client {
-    /// One transfer for each of `fields`, on one handle with one list.
+    /// Runs one transfer for each of `fields`, on one handle with one list.
     fileprivate func bodies(_ url: String, fields: [String]) async throws -> [String] {
         let handle = try EasyHandle()
         let list = HeaderList()

@@ -43,7 +43,7 @@ struct OwnershipTests {
         while recorder.outcome.attempts.isEmpty { loop.turnOnce() }
         #expect(recorder.outcome.attempts == [1])
         #expect(driver.multi.count == 1)
-        // A stopped loop lets go of the driver, which holds it.
+        // A stopped loop releases the driver, which retains the loop.
         loop.stop()
         loop.run()
         (observer, delegate) = (handle, recorder)
@@ -61,7 +61,7 @@ struct OwnershipTests {
         await client.close()
     }
 
-    /// In a process of its own, where memory and descriptors are its own.
+    /// Runs in a separate process, so that memory and descriptors are the test's own.
     @Test("a hundred thousand transfers leak nothing")
     func leaks() async {
         await #expect(processExitsWith: .success) {
@@ -85,7 +85,7 @@ struct OwnershipTests {
     }
 }
 
-/// What the process holds: resident memory and open descriptors.
+/// Returns the resident memory and the number of open descriptors of the process.
 private func usage() -> (kilobytes: Int, descriptors: Int) {
     var pages = 0
     if let file = unsafe fopen("/proc/self/statm", "r") {
@@ -98,7 +98,7 @@ private func usage() -> (kilobytes: Int, descriptors: Int) {
     return (pages * 4, (0..<1024).count { fcntl($0, F_GETFD) >= 0 })
 }
 
-/// When a transfer is broken off.
+/// Moment at which a transfer is removed.
 private enum Moment {
     case atOnce
     case whenSent
@@ -106,7 +106,7 @@ private enum Moment {
 }
 
 extension Client {
-    /// Begins a transfer and removes it at that moment; it must have told nothing of an end.
+    /// Begins a transfer and removes it at that moment. It must not report an end.
     fileprivate func breakOff(_ url: String, _ moment: Moment) async throws {
         let driver = try driver()
         let handle = try EasyHandle()
@@ -137,7 +137,7 @@ extension Client {
 }
 
 extension Client {
-    /// Runs so many transfers, 64 at a time, and fails the test if any of them did.
+    /// Runs `total` transfers, 64 at a time, and fails the test if one of them fails.
     func flood(_ url: String, total: Int) async throws {
         let driver = try driver()
         var work: Work?
@@ -148,14 +148,14 @@ extension Client {
     }
 }
 
-/// Counts the delegates that are alive.
+/// Number of delegates that exist.
 final class Census: @unchecked Sendable {
-    // Touched on the client's loop only, and read after it has come to rest.
+    // Used on the client's loop only, and read after all transfers have ended.
     static let alive = Census()
     var count = 0
 }
 
-/// A delegate that swallows all and starts its transfer again until the work is done.
+/// Delegate that discards all input and starts its transfer again until the work is done.
 private final class Worker: TransferDelegate {
     private let work: Work
     private var served = 0
@@ -176,12 +176,12 @@ private final class Worker: TransferDelegate {
     func transferEnded(_ handle: EasyHandle, error: CurlError?) {
         if error != nil { work.failures += 1 }
         served += 1
-        // Now and then everything is made anew, so that handles and delegates come and go by the thousand too.
+        // Every tenth time handle and delegate are created anew, so that these are tested for leaks as well.
         work.next(handle, served % 10 == 0 ? nil : self)
     }
 }
 
-/// So many transfers, 64 at a time.
+/// A number of transfers, 64 at a time.
 private final class Work {
     private let url: String
     private let driver: Driver

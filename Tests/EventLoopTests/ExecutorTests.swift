@@ -4,7 +4,7 @@
 import EventLoop
 import Testing
 
-/// An actor that lives on a loop.
+/// Actor whose executor is a loop.
 private actor Resident {
     private let loop: EventLoop
     private var count = 0
@@ -33,7 +33,7 @@ private actor Resident {
     }
 }
 
-/// Suspends, and is resumed by a thread that is neither a loop's nor of the pool.
+/// Suspends until a thread resumes it that is neither a loop's nor of the pool.
 private func resumedElsewhere() async {
     await withCheckedContinuation { continuation in
         do {

@@ -137,7 +137,7 @@ struct JobTests {
         await clock.settle()
         #expect(loop.lastTurn == clock.now)
         await on(loop) {
-            // Within its turn the loop does not come out of a wait.
+            // During its turn the loop does not return from a wait.
             clock.advance(by: .seconds(5))
             #expect(clock.now - loop.lastTurn == .seconds(5))
         }

@@ -30,7 +30,7 @@ struct LoopBoundTests {
             }
         }
         #expect(number == 2)
-        // The closure's own reference has to go first.
+        // The closure's own reference has to be released first.
         await on(loop) {}
         bound = nil
         await on(loop) {}
@@ -42,7 +42,7 @@ struct LoopBoundTests {
     func elsewhere() async {
         await #expect(processExitsWith: .failure) {
             let thread = try EventLoopThread(name: "bound") { _ in }
-            // By way of a lock: what a continuation hands over, thread sanitizer now and then takes for a race.
+            // Passed through a lock: thread sanitizer sometimes reports a value from a continuation as a race.
             let made = Locked<LoopBound<Int>?>(nil)
             let isMade = Signal()
             thread.loop.execute {
@@ -125,7 +125,7 @@ struct LoopActivityTests {
         activity.turned(from: at(165), to: at(165.5))
         #expect(activity.longestTurn(at: at(166)) == second)
         #expect(activity.longestTurn(at: at(194)) == second)
-        // Idle since: nothing turned that could have told.
+        // Idle since then: there was no turn.
         #expect(activity.longestTurn(at: at(250)) == 0)
     }
 }

@@ -11,7 +11,7 @@ import Testing
 struct ManualLoopClockTests {
     private let clock = ManualLoopClock()
 
-    /// A loop that notes its time whenever a timer fires; timers are due after so many seconds.
+    /// Returns a loop that records its time whenever a timer fires; the timers are due after `seconds`.
     private func noting(_ seconds: [Int]) throws -> (thread: EventLoopThread, fired: Locked<[Int]>) {
         let fired = Locked<[Int]>([])
         let start = clock.now
@@ -49,7 +49,7 @@ struct ManualLoopClockTests {
         let count = Locked(0)
         let thread = try EventLoopThread(name: "manual", clock: clock) { loop in
             let timer = LazyTimer(loop: loop)
-            // The loop holds it as long as it is armed.
+            // The loop retains the timer while it is armed.
             timer.onExpiry = { [unowned timer] in
                 count.change { $0 += 1 }
                 timer.arm(at: loop.now + .seconds(1))

@@ -24,7 +24,7 @@ struct RealTimeTests {
 
     @Test("a wait hook is called again at its deadline, without a timer", arguments: [true, false])
     func hook(isManual: Bool) async throws {
-        // A clock that is turned by hand is none of a hook's business.
+        // A manual clock does not affect hooks.
         let thread = try EventLoopThread(name: "hooks", clock: isManual ? ManualLoopClock() : nil) { _ in }
         let loop = thread.loop
         let (set, met) = await withCheckedContinuation { done in

@@ -7,7 +7,7 @@ import Testing
 
 @Suite("Registrations with the kernel")
 struct RegistrationTests {
-    /// A loop turned by hand on the test's own thread: `turn` makes one turn.
+    /// A loop on the test's own thread, driven by `turn`.
     private final class Bench {
         let loop: EventLoop
         let (reader, writer) = socketPair()
@@ -27,7 +27,7 @@ struct RegistrationTests {
             close(writer)
         }
 
-        /// Turns the loop until all that has happened by now has been delivered.
+        /// Turns the loop until all events so far have been delivered.
         func turn() {
             loop.turnOnce()
         }
@@ -119,7 +119,7 @@ struct RegistrationTests {
             seen.append("next")
             drain(fd)
         }
-        // Both are ready in the same batch; whichever comes first has the other's number given away.
+        // Both are ready in the same batch; the first to run closes the other, whose number is then reused.
         let former = Probe { [unowned loop] fd, _ in
             seen.append("former")
             drain(fd)

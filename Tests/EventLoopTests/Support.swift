@@ -5,7 +5,7 @@ import EventLoop
 import Glibc
 import Synchronization
 
-/// A handler made of a function.
+/// Handler that calls a closure.
 final class Probe: ReadinessHandler, TimerHandler {
     private let onReady: (Int32, Readiness) -> Void
     private let onTimer: (UInt64) -> Void
@@ -24,7 +24,7 @@ final class Probe: ReadinessHandler, TimerHandler {
     func timerFired(tag: UInt64) { onTimer(tag) }
 }
 
-/// A hook that gives scripted advice and counts its calls.
+/// Hook with scripted advice, which counts its calls.
 final class Script: WaitHook {
     private(set) var calls = 0
     var advice: (LoopInstant) -> WaitAdvice
@@ -58,7 +58,7 @@ func send(_ text: StaticString, to fd: Int32) {
     precondition(count == text.utf8CodeUnitCount)
 }
 
-/// Reads what there is and says how many bytes it was.
+/// Reads the available bytes and returns their number.
 @discardableResult
 func drain(_ fd: Int32) -> Int {
     var buffer = [UInt8](repeating: 0, count: 4096)
@@ -74,7 +74,7 @@ func threadName() -> String {
     return String(decoding: buffer.prefix { $0 != 0 && $0 != 10 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
 }
 
-/// Runs `body` on the loop's thread and gives back what it makes.
+/// Runs `body` on the loop's thread and returns its result.
 func on<Result: Sendable>(
     _ loop: EventLoop, _ body: @escaping @Sendable () -> Result
 ) async -> Result {

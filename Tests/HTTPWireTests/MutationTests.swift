@@ -5,7 +5,7 @@ import HTTPWire
 import TestSupport
 import Testing
 
-/// Changes a few bytes of a valid message in the ways that confuse parsers.
+/// Returns a valid message with a few bytes changed in ways that confuse parsers.
 private func mutated(_ bytes: [UInt8], _ random: inout SplitMix) -> [UInt8] {
     let nasty: [UInt8] = [0, 9, 10, 13, 32, 34, 35, 37, 44, 45, 47, 48, 58, 59, 61, 91, 93, 127, 128, 255]
     var result = bytes
@@ -38,7 +38,7 @@ func mutatedRequests(_ seed: UInt64) {
     }
 }
 
-/// What holds for every head that is taken.
+/// Expects the invariants of an accepted head.
 private func expectSound(_ head: RequestHead, in bytes: [UInt8], length: Int) {
     for line in head.fields {
         #expect(line.name.start < line.name.end && line.name.end <= line.value.start && line.value.end <= length)

@@ -61,7 +61,7 @@ func forbiddenTrailers() {
         "Connection", "TE", "Trailer", "Upgrade", "Expect", "Cache-Control", "Max-Forwards", "Content-Type",
         "Content-Encoding", "Content-Range", "Range", "Forwarded", "X-Forwarded-For", "Via", "Origin",
         "Sec-Fetch-Site", "WWW-Authenticate", "Location",
-        // As CGI programs take them.
+        // CGI programs read `_` as `-`.
         "Content_Length", "transfer_ENCODING", "X_Forwarded-For", "Proxy_Authorization",
     ]
     for name in dropped {
@@ -214,15 +214,15 @@ func partialChunks(_ example: ChunkedCase) {
     }
 }
 
-/// What a decoder makes of a body whose bytes come in pieces.
+/// Result of decoding a body that arrives in pieces.
 struct DecodedBody: Equatable {
     var data: [UInt8] = []
     var trailers: [String] = []
-    /// How many of the bytes belong to the body, where it ended.
+    /// Number of bytes that belong to the body, if it ended.
     var length: Int?
     var refusal: WireErrorCode?
 
-    /// Decodes `bytes`, of which ever more are there: up to each of `arrivals`, in the end all.
+    /// Decodes `bytes` as they arrive: up to each offset of `arrivals`, and then all.
     init(_ bytes: [UInt8], framing: BodyFraming = .chunked, arrivals: [Int] = []) {
         var decoder = BodyDecoder(framing: framing)
         var consumed = 0

@@ -6,7 +6,7 @@ import Testing
 
 @testable import HTTPWire
 
-/// The runs that the lines of `raw`, a response's head, make, and what is written of them all.
+/// Returns the number of runs in `raw`, the head of a response, and the text that they write.
 private func runs(_ raw: String, keeping isKept: (FieldLine) -> Bool = { _ in true }) throws -> (Int, String) {
     let bytes = latin1(raw)
     var scanner = ResponseHeadScanner()
@@ -77,7 +77,7 @@ private func kind(_ name: String) -> FieldName {
     return FieldName(bytes.span, ByteRange(start: 0, end: bytes.count))
 }
 
-/// `setCookie` as `set-cookie`.
+/// Returns the field name as in HTTP: `setCookie` as `set-cookie`.
 private func spelling(_ name: FieldName) -> String {
     String(describing: name).map { $0.isUppercase ? "-\($0.lowercased())" : String($0) }.joined()
 }

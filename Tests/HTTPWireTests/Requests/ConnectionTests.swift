@@ -21,7 +21,7 @@ func keepAlive() {
     #expect(head(fields: "A: b", version: "1.2").keepsAlive)
 }
 
-/// The names of the lines behind Host that may be forwarded.
+/// Returns the names of the lines after Host that may be forwarded.
 private func forwarded(_ lines: String) -> [String] {
     let raw = "GET / HTTP/1.1\r\nHost: a\r\n\(lines)\r\n\r\n"
     let bytes = latin1(raw)
@@ -137,7 +137,7 @@ func statuses() {
     #expect(WireError(.hostMissing) != WireError(upstream: .hostMissing))
 }
 
-/// What is offered by a request with these fields.
+/// Returns the protocols that a request with these fields offers.
 private func offer(_ fields: String, version: String = "1.1") -> String? {
     let raw = latin1("GET / HTTP/\(version)\r\nHost: a\r\n\(fields)\r\n\r\n")
     var parser = RequestHeadParser()
@@ -149,7 +149,7 @@ private func offer(_ fields: String, version: String = "1.1") -> String? {
     return queue.withSpan { $0.text(ByteRange(start: 0, end: $0.count)) }
 }
 
-/// The rule that an answer with these lines breaks, to a request that offers `asked`.
+/// Returns the rule that an answer with these lines breaks, if the request offers `asked`.
 private func refusal(_ asked: String, _ answer: String) throws -> WireErrorCode? {
     let request = latin1("GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: \(asked)\r\n\r\n")
     var parser = RequestHeadParser()

@@ -160,7 +160,7 @@ func limitsAreClamped() {
 
 @Test("parsing the longest head byte by byte takes time proportional to its length")
 func linearTime() {
-    // One long line, many short ones: what a parser that looks again from the start of the line or the head is slow at.
+    // One long line, and many short ones: slow for a parser that starts again at the line or the head.
     let limits = HeadLimits(line: 1_000_000, head: 4_000_000, fieldCount: 65_536)
     let shapes: [(Int) -> [UInt8]] = [
         { request(lineLength: $0) }, { request(headLength: $0) }, { request(fields: $0 / 6) },
@@ -175,7 +175,7 @@ func linearTime() {
                 return threadTime() - start
             }.min() ?? 0
         }
-        // Eight times the bytes; the square would be sixty-four times the time.
+        // Eight times the bytes; quadratic time would be sixty-four times as long.
         #expect(fastest(large) < fastest(small) * 32)
     }
 }

@@ -5,7 +5,7 @@ import Basics
 import HTTPWire
 import Testing
 
-/// What a target is made of, as text.
+/// Parts of a target as text.
 private struct Parts: Equatable {
     var form: RequestTarget.Form
     var authority: String?
@@ -78,7 +78,7 @@ func authorityParts() throws {
 
 @Suite("The request that an auth request asks about")
 struct OriginalRequestTests {
-    /// Method, host, path, and path and query of what `text` asks about, or the fault.
+    /// Returns method, host, path, and path with query of the request that `text` asks about, or the fault.
     private func asked(_ text: String) -> Result<[String], AuthRequestFault> {
         var parser = RequestHeadParser()
         let bytes = Array(text.replacingLineFeeds.utf8)

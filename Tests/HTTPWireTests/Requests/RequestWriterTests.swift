@@ -4,7 +4,7 @@
 import HTTPWire
 import Testing
 
-/// What `body` writes.
+/// Returns the text that `body` writes.
 private func written(_ body: (inout ByteQueue) -> Void) -> String {
     var queue = ByteQueue()
     body(&queue)

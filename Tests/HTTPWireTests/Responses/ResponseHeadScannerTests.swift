@@ -4,14 +4,14 @@
 import HTTPWire
 import Testing
 
-/// The head of a response that must be taken.
+/// Returns the head of a response that must be accepted.
 private func scanned(_ raw: String, sourceLocation: SourceLocation = #_sourceLocation) throws -> ResponseHead {
     var scanner = ResponseHeadScanner()
     try scanner.scan(latin1(raw).span)
     return scanner.head
 }
 
-/// The rule that a response's head breaks.
+/// Returns the rule that the head of a response breaks.
 private func refusal(_ raw: String) -> WireErrorCode? {
     var scanner = ResponseHeadScanner()
     do throws(WireError) {

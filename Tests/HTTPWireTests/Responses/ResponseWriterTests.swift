@@ -4,7 +4,7 @@
 import HTTPWire
 import Testing
 
-/// What `write` appended, as text.
+/// Returns the text that `write` appends.
 private func written(_ write: (inout ByteQueue) -> Void) -> String {
     var queue = ByteQueue()
     write(&queue)
