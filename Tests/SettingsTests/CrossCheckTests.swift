@@ -35,7 +35,7 @@ struct CrossCheckTests {
         let message = "is more than `limits.replay`, which all bodies share: longer bodies are not kept"
         #expect(problems(yaml("2MiB", "1MiB")) == ["f:3:84: upstreams.u.replay.disk: warning: \(message)"])
         #expect(problems(yaml("1MiB", "1MiB")) == [])
-        // Nothing is kept on disk at all then, which is meant.
+        // Zero turns the disk off, which is intended.
         #expect(problems(yaml("2MiB", "0")) == [])
         #expect(problems(frame("limits: { replay: 1MiB }")) == [])
     }

@@ -119,7 +119,7 @@ struct EffectiveReportTests {
     }
 }
 
-/// A configuration, with the environment that it needs.
+/// A configuration, with its environment.
 struct Sample: CustomTestStringConvertible {
     let name: String
     let text: String

@@ -4,22 +4,22 @@
 import Settings
 import SettingsReading
 
-/// The errors alone, for a value that is warned of as well.
+/// Returns the errors without the warnings.
 func errors(_ yaml: String) -> [String] {
     problems(yaml).filter { !$0.contains(": warning: ") }
 }
 
-/// The problems of a text as lines, its file called `f`.
+/// Returns the problems of a text as lines; its file is called `f`.
 func problems(_ yaml: String, environment: [String: String] = [:]) -> [String] {
     Settings.parse(Array(yaml.utf8), file: "f", environment: environment).problems.map(\.description)
 }
 
-/// The settings of a text, where it has no errors.
+/// Returns the settings of a text, or `nil` if it has errors.
 func parsed(_ yaml: String, environment: [String: String] = [:]) -> Settings? {
     Settings.parse(Array(yaml.utf8), file: "f", environment: environment).settings
 }
 
-/// A listener and an upstream `u` with a MobileFirst server, in three lines; `upstream` stands within its braces.
+/// Returns a listener and an upstream `u` with a MobileFirst server, in three lines; `upstream` has further keys of `u`.
 func frame(upstream: String = "", listener: String = "", _ rest: String = "") -> String {
     """
     listeners: [{ address: "127.0.0.1:8080", upstream: u\(listener.isEmpty ? "" : ", \(listener)") }]
@@ -29,7 +29,7 @@ func frame(upstream: String = "", listener: String = "", _ rest: String = "") ->
     """
 }
 
-/// A frame with one challenge in line 5, whose keys stand within its braces.
+/// Returns a frame with one challenge in line 5; `keys` are the challenge's keys.
 func challenge(_ keys: String, upstream: String = "") -> String {
     frame(upstream: upstream, "challenges:\n  - { \(keys) }")
 }

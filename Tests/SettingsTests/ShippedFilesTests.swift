@@ -70,7 +70,7 @@ struct ShippedFilesTests {
 
     private func text() throws -> String { try String(contentsOfFile: path("countersign"), encoding: .utf8) }
 
-    /// As under the unit.
+    /// Environment of the systemd unit.
     private static let environment = ["CREDENTIALS_DIRECTORY": "/run/credentials/countersign.service"]
 
     private func path(_ name: String) -> String {

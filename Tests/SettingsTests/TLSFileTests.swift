@@ -14,11 +14,11 @@ import Testing
 struct TLSFileTests {
     private static let key = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"
 
-    /// Writes the text to a file and tells the problems of a configuration that has it under that key, the file called `F`.
+    /// Writes the text to a file, and returns the problems of a configuration with that file under `key`; its path reads `F`.
     private func warnings(_ key: String, _ text: String, mode: mode_t = 0o600) throws -> [String] {
         let path = try write(text, mode: mode)
         defer { try? FileManager.default.removeItem(atPath: path) }
-        // A certificate and a key stand together: the other one is good.
+        // A certificate needs a key and vice versa: the other file is valid.
         let other = try write(key == "key" ? Self.valid : Self.key)
         defer { try? FileManager.default.removeItem(atPath: other) }
         let more = ["certificate": ", key: \(other)", "key": ", certificate: \(other)"][key] ?? ""

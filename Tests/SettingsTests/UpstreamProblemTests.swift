@@ -168,7 +168,7 @@ struct PlaintextTests {
             "[::2]", "0.0.0.0", "[::]", "10.0.0.1", "ip6-localhost", "xlocalhost",
         ])
     func disguises(host: String) {
-        // With a dot at its end the name is the same one.
+        // A final dot does not change the name.
         let isLocal = host == "localhost."
         #expect(errors("http://\(host)/").isEmpty == isLocal)
         #expect(errors("https://\(host)/") == [])

@@ -169,7 +169,8 @@ struct QuoteTests {
     }
 }
 
-/// A tree as YAML in which every key and value is in quotes, save nothing at all, and the JSON of an answer, where quotes make text.
+/// Returns a tree as YAML with every key and value in quotes, except empty values and an answer's JSON, whose types
+/// quotes would change.
 private func quoted(_ node: YAMLNode, isJSON: Bool = false) -> String {
     switch node.content {
     case .mapping(let entries, _):

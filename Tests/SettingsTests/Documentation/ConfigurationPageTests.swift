@@ -95,7 +95,7 @@ struct KeyTable {
                 continue
             }
             let table = KeyTable(section.name.isEmpty ? "The file" : "`\(section.name)`", section.keys)
-            // Matchers stand under `detect`, with what those of `failed` have besides.
+            // Matchers are listed under `detect`, with the additional keys of `failed`.
             if let index = tables.firstIndex(where: { $0.title == table.title }) {
                 if tables[index].rows.count < table.rows.count { tables[index] = table }
             } else {
@@ -153,7 +153,7 @@ struct ExampleTests {
                 Array(whole.utf8), file: "\(page.path):\(line)",
                 environment: ["CREDENTIALS_DIRECTORY": "/run/credentials/x"]
             ).problems
-            // The files that an example names are not here.
+            // The files that an example names do not exist here.
             let told = problems.filter { isWhole && !$0.keyPath.contains(".tls.") || $0.severity == .error }
             #expect(told.map(\.description) == [])
         }
@@ -170,7 +170,7 @@ struct ExampleTests {
         text.split(separator: "\n").contains { $0.hasPrefix("\(key):") }
     }
 
-    /// The part with what it leaves out.
+    /// Returns the partial example, completed with the sections that it omits.
     private func completed(_ part: String) -> String {
         var whole = part
         if !has("upstreams", part) {
@@ -187,12 +187,12 @@ struct Page: Sendable, CustomTestStringConvertible {
     let path: String
     let lines: [Substring]
 
-    /// A page of the repository.
+    /// Reads a page of the repository.
     init(_ path: String) throws {
         self.init(path, text: try String(contentsOfFile: "\(Self.repository)/\(path)", encoding: .utf8))
     }
 
-    /// A page with this text.
+    /// Creates a page with this text.
     init(_ path: String, text: String) {
         self.path = path
         lines = text.split(separator: "\n", omittingEmptySubsequences: false)
@@ -200,7 +200,7 @@ struct Page: Sendable, CustomTestStringConvertible {
 
     var testDescription: String { path }
 
-    /// README.md and all below docs.
+    /// Returns README.md and all pages below docs.
     static func all() throws -> [Page] {
         let below = try FileManager.default.subpathsOfDirectory(atPath: "\(repository)/docs").sorted()
         return try (["README.md"] + below.filter { $0.hasSuffix(".md") }.map { "docs/\($0)" }).map(Page.init)
@@ -222,7 +222,7 @@ struct Page: Sendable, CustomTestStringConvertible {
 
     private static let repository = "/" + #filePath.split(separator: "/").dropLast(4).joined(separator: "/")
 
-    /// The examples of configurations, each with the number of its first line.
+    /// Examples of configurations, each with the number of its first line.
     var configurations: [(line: Int, text: String)] {
         var found: [(line: Int, text: String)] = []
         var begun: Int?
@@ -238,7 +238,7 @@ struct Page: Sendable, CustomTestStringConvertible {
         return found
     }
 
-    /// What stands in backticks in a line, in order.
+    /// Returns the texts in backticks in a line, in order.
     static func quoted(in line: Substring) -> [String] {
         line.split(separator: "`", omittingEmptySubsequences: false).enumerated()
             .filter { !$0.offset.isMultiple(of: 2) }.map { String($0.element) }
