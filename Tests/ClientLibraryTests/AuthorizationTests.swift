@@ -32,7 +32,7 @@ struct AuthorizationTests {
         try await withDemo { demo in
             try await demo.client.login(securityCheck: "PinCodeAttempts", credentials: ["pin": "1234"])
             #expect(demo.upstream.recorder.record.answerCount() == 1)
-            // The check holds now, so that its resources ask nobody.
+            // The check has passed, so its resources do not challenge.
             #expect(try await balance(by: demo.client, at: demo.balance).contains("balance"))
         }
     }

@@ -153,7 +153,7 @@ struct ChallengeHandlerTests {
             try one.register(other, at: "127.0.0.1:*/*").register(one, at: "127.0.0.1:*/*")
             try other.register(one, at: "127.0.0.1:*/*")
             demo.client.registerChallengeHandler(one)
-            // Nobody can, and to ask each other for ever would end the program.
+            // Neither handler can answer, and endless mutual dispatch would crash the program.
             #expect(try await demo.client.send(to: demo.url("/basic/a")).status == .unauthorized)
             try one.register(BasicChallengeHandler(ScriptedLogin("demo")), at: "127.0.0.1:*/*")
             #expect(try await demo.client.send(to: demo.url("/basic/a")).status == .ok)
@@ -227,7 +227,7 @@ struct ChallengeHandlerTests {
     return FakeResponse(204)
 }
 
-/// Ann with these passwords, one after the other; then she gives up.
+/// Login of ann with these passwords, in order; then it gives up.
 private struct ScriptedLogin: LoginHandler {
     let notes = Notes()
     private let passwords: [String]
@@ -241,14 +241,14 @@ private struct ScriptedLogin: LoginHandler {
     }
 }
 
-/// A machine without Kerberos.
+/// Ticket provider of a machine without Kerberos.
 private struct NoTickets: TicketProvider {
     func ticket(_ request: TicketRequest) async throws(TicketError) -> any Ticket {
         throw TicketError(.unsupported, reason: "there is no GSS-API")
     }
 }
 
-/// Tickets whose tokens are numbers.
+/// Tickets with numbered tokens.
 private final class CountedTickets: TicketProvider, Ticket {
     private let notes = Notes()
     let lifetime: Int64 = 600

@@ -11,7 +11,7 @@ import Testing
 
 @Suite("Handlers of gateways", .timeLimit(.minutes(10)))
 struct GatewayHandlerTests {
-    /// A person who tries these passwords, one after the other, and then gives up.
+    /// Returns a handler that submits these passwords, in order, and then gives up.
     private func person(_ passwords: String..., notes: Notes = Notes()) -> FormHandler {
         FormHandler { again in
             notes.add(again ? "again" : "first")
@@ -146,7 +146,7 @@ struct GatewayHandlerTests {
     @Test("a handler that claims success is not believed while the gateway still challenges")
     func notBelieved() async throws {
         try await withDemo { demo in
-            // No cookie, so that the page comes once more.
+            // The answer sets no cookie, so the page comes again.
             demo.upstream.override { gateway($0, FakeResponse(200)) }
             let handler = ScriptedGateway()
             try demo.client.registerChallengeHandler(handler)
@@ -163,7 +163,7 @@ struct GatewayHandlerTests {
             try demo.client.registerChallengeHandler(handler)
             let text = try await demo.client.send(to: demo.url("/a")).text(upTo: 10_000)
             #expect(text == "Who are you?")
-            // Once more, as a session that brings nothing may have been meant for another request.
+            // The request is sent once more, as an empty session may have been meant for another request.
             #expect(handler.notes.all == ["challenge", "challenge"])
         }
     }
@@ -223,14 +223,14 @@ struct GatewayHandlerTests {
 
 private let cookie = ("Set-Cookie", "GATEWAY=in; Path=/")
 
-/// A gateway in front of everything, which answers its form with `answer`.
+/// Answers a request as a gateway that guards every path; `answer` is the reply to its form.
 private func gateway(_ request: FakeRequest, _ answer: FakeResponse) -> FakeResponse? {
     if request.path == "/log-in" { return answer }
     if request.cookie("GATEWAY") != nil { return nil }
     return .html(200, "Who are you?", fields: [("X-Gateway", "login")])
 }
 
-/// Knows the gateway by a field, and gives one answer.
+/// Handler that recognizes the gateway by a field, and gives one answer.
 private struct ScriptedGateway: GatewayChallengeHandler {
     let gatewayName = "scripted"
     let notes = Notes()

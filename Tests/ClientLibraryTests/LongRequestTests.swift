@@ -49,7 +49,7 @@ struct LongRequestTests {
         } _: { demo in
             demo.upstream.override { $0.method == "HEAD" ? FakeResponse(200) : nil }
             demo.client.registerChallengeHandler(BasicChallengeHandler(ann))
-            // Without a length, so that nobody knows beforehand how long it is.
+            // The body has no declared length.
             func send() async throws -> ClientResponse {
                 let (stream, continuation) = AsyncStream<[UInt8]>.makeStream()
                 for _ in 0..<50 { continuation.yield(Array(repeating: 7, count: 20_000)) }
@@ -58,7 +58,7 @@ struct LongRequestTests {
             }
             let error = try await clientError { try await send() }
             #expect(error.kind == .bodyNotReplayable)
-            // The session is established meanwhile.
+            // Another request establishes the session.
             while try await demo.client.send(to: demo.url("/basic/")).status != .ok {}
             let response = try await send()
             #expect(response.status == .ok)

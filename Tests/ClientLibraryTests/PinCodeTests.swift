@@ -11,7 +11,7 @@ import Testing
 
 @Suite("The PIN of the bank", .timeLimit(.minutes(10)))
 struct PinCodeTests {
-    /// A person who tries these PINs, one after the other, and then gives up.
+    /// Returns a handler that submits these PINs, in order, and then gives up.
     private func person(_ pins: String..., notes: Notes = Notes()) -> PinCodeHandler {
         PinCodeHandler { prompt in
             notes.add(prompt)

@@ -50,10 +50,10 @@ struct SendTests {
             }
             try demo.client.registerChallengeHandler(FormHandler { _ in ("ann", "demo") })
             var fields = HTTPFields()
-            // By the setter that makes one field of each cookie.
+            // This setter makes one field of each cookie.
             fields[HTTPField.Name.cookie] = "a=1; b=2"
             #expect(try await demo.client.send(to: demo.url(path), fields: fields).status == .ok)
-            // At the form, the login's own looks come between.
+            // The login's own requests come between the caller's.
             #expect(seen.all.first == "a=1; b=2" && seen.all.last?.hasPrefix("a=1; b=2") == true, "\(seen.all)")
             #expect(!seen.all.contains { $0.contains("|") }, "\(seen.all)")
             #expect(demo.upstream.recorder.record.violations == [])

@@ -96,7 +96,6 @@ struct BankTests {
     }
 }
 
-/// A client of the bank.
 private final class BankClient: Sendable {
     private let upstream: DemoUpstream
     private let told: Notes

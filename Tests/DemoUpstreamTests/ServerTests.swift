@@ -71,7 +71,7 @@ struct ServerTests {
         try body(upstream)
     }
 
-    /// Sends bytes and returns all that comes until the server ends.
+    /// Sends bytes and returns all input until the server closes.
     private func exchange(_ text: String, _ port: UInt16) throws -> String {
         let client = try RawClient(port: port)
         try client.send(text)
@@ -80,6 +80,6 @@ struct ServerTests {
 }
 
 extension String {
-    /// The number of times that another text stands in it.
+    /// Returns the number of occurrences of `text`.
     fileprivate func count(of text: String) -> Int { ranges(of: text).count }
 }

@@ -7,21 +7,21 @@ import DemoUpstream
 import Synchronization
 
 extension DemoResponse {
-    /// The body as text, where it is held.
+    /// Body as text, if it is in memory.
     var text: String {
         if case .bytes(let bytes) = body { String(decoding: bytes, as: UTF8.self) } else { "" }
     }
 
-    /// The body as JSON, where it is that.
+    /// Body as JSON, or `nil`.
     var json: JSONValue? { JSONValue(parsing: Array(text.utf8)) }
 }
 
-/// The name and value of the cookie that a response sets.
+/// Returns name and value of the cookie that a response sets.
 func cookie(_ response: DemoResponse) -> String? {
     response.field("Set-Cookie")?.split(separator: ";").first.map(String.init)
 }
 
-/// The SHA-256 of text, in hexadecimal digits.
+/// Returns the SHA-256 of `text` in hexadecimal digits.
 func sha256(_ text: String) -> String {
     SHA256.hash(data: Array(text.utf8)).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
 }

@@ -178,7 +178,7 @@ struct ConfigurationBlockTests {
     }
 }
 
-/// A site of fixed answers by request target; everything else is 404.
+/// Site with fixed answers by request target, and 404 for all others.
 final class SiteScript: SideRequests {
     private let answers: [String: SideResponse]
     private let seen = Mutex<[String]>([])
@@ -193,7 +193,7 @@ final class SiteScript: SideRequests {
         return answers[request.url.target] ?? SideResponse(status: 404)
     }
 
-    /// Looks at the site as `learn` does for the address `path`.
+    /// Examines the site as `learn` does for the address `path`.
     func findings(_ path: String) async throws -> SiteFindings {
         let base = try #require(WebURL("https://www.example.com/"))
         let asked = try #require(base.resolving(path))
@@ -202,22 +202,21 @@ final class SiteScript: SideRequests {
 }
 
 extension SideResponse {
-    /// A page.
+    /// Returns a page with this status.
     static func page(_ html: String, status: Int = 200) -> SideResponse {
         SideResponse(status: status, fields: [.contentType: "text/html; charset=utf-8"], body: Array(html.utf8))
     }
 
-    /// A page with an ordinary login form.
+    /// Returns a page with an ordinary login form.
     static func loginForm(status: Int = 200) -> SideResponse {
         page(
             "<form method=post action=/login><input type=hidden name=csrf value=1><input name=user>"
                 + "<input type=password name=pass></form>", status: status)
     }
 
-    /// A redirect.
     static func redirect(to target: String) -> SideResponse { SideResponse(status: 302, fields: [.location: target]) }
 
-    /// A refusal with a `WWW-Authenticate` field.
+    /// Returns a 401 with a `WWW-Authenticate` field.
     static func refusal(_ challenge: String, body: String = "") -> SideResponse {
         var fields: HTTPFields = [.contentType: "application/json"]
         if !challenge.isEmpty { fields[.wwwAuthenticate] = challenge }

@@ -141,7 +141,7 @@ struct CommandTests {
     }
 }
 
-/// The replies in a text that comes in pieces of so many bytes.
+/// Returns the replies in a text that arrives in pieces of `size` bytes.
 private func replies(
     _ text: String, piece: Int = .max, _ limits: ReplyReader.Limits = ReplyReader.Limits()
 ) throws -> [Reply] {

@@ -155,7 +155,7 @@ struct SecretBuilderTests {
 
 @Suite("The memory of secrets")
 struct SecretMemoryTests {
-    /// What the kernel says of the mapping that holds `address`: VmFlags of /proc/self/smaps (proc(5)).
+    /// Returns the VmFlags of the mapping that holds `address`, from /proc/self/smaps (proc(5)).
     private func flags(of address: UInt) throws -> [Substring] {
         let file = unsafe try #require(unsafe fopen("/proc/self/smaps", "re"))
         defer { unsafe fclose(file) }
@@ -180,7 +180,7 @@ struct SecretMemoryTests {
         let flags = try flags(of: address)
         #expect(flags.contains("dd"), "\(flags)")
         #expect(secret.count == count)
-        // Sanitizers make nothing of mlock(2).
+        // Sanitizers make mlock(2) a no-op.
         guard unsafe getenv("COUNTERSIGN_SANITIZER") == nil else { return }
         let limits = unsafe try #require(unsafe fopen("/proc/self/limits", "re"))
         defer { unsafe fclose(limits) }
@@ -189,7 +189,7 @@ struct SecretMemoryTests {
             let words = String(decoding: line.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self).split(
                 separator: " ")
             guard words.starts(with: ["Max", "locked", "memory"]), words.count > 3 else { continue }
-            // The tests of a machine that allows next to nothing may be beyond it already.
+            // With a small limit the other tests may have used it up.
             if words[3] == "unlimited" || Int(words[3]).map({ $0 >= 8 << 20 }) == true {
                 #expect(flags.contains("lo"), "\(flags)")
             }

@@ -97,7 +97,7 @@ struct SocketAnswerTests {
         #expect(holder(.established) == 7)
         #expect(holder(.finWait1) == 7)
         #expect(holder(.finWait2) == 7)
-        // In TIME_WAIT the kernel knows no uid, and tells 0.
+        // In TIME_WAIT the kernel does not know the uid, and reports 0.
         #expect(holder(.timeWait, uid: 0, inode: 0) == nil)
         #expect(holder(.timeWait) == nil)
         #expect(holder(.established, inode: 0) == nil)

@@ -28,7 +28,7 @@ struct JournalTests {
 
     @Test("libsystemd accepts journal entries, including an empty one and one with line breaks")
     func accepted() throws {
-        // It says so whether or not a journal runs; a bad name or an empty vector would throw here.
+        // The result does not depend on a running journal; a bad name or an empty vector would throw here.
         var entry = JournalEntry()
         try Journal.send(entry)
         entry.append(.message, "a test of countersign\nwith two lines")

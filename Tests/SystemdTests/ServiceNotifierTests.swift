@@ -6,7 +6,7 @@ import Testing
 
 @testable import Systemd
 
-// libsystemd reads the environment of the process, so each of these has a process of its own.
+// libsystemd reads the environment of the process, so each of these tests runs in its own process.
 @Suite("Sending to the service manager")
 struct ServiceNotifierTests {
     @Test("the states of a supervised service reach NOTIFY_SOCKET in one datagram")
@@ -16,7 +16,7 @@ struct ServiceNotifierTests {
             setVariable("NOTIFY_SOCKET", manager.path)
             #expect(ServiceNotifier().send(.ready, .status("ready")) == .sent)
             #expect(manager.receivedText() == "READY=1\nSTATUS=ready")
-            // The environment is still there for the next one.
+            // The environment is kept for the next message.
             #expect(ServiceNotifier().send(.stopping) == .sent)
             #expect(manager.receivedText() == "STOPPING=1")
         }

@@ -10,7 +10,7 @@ import Secrets
 import TestSupport
 import Testing
 
-/// The fakes' upstream, and a client for it.
+/// Fake upstream, and a client for it.
 struct Demo {
     let upstream: FakeUpstream
     let client: ChallengeClient
@@ -19,7 +19,7 @@ struct Demo {
 
     var balance: String { url("/mfp/api/adapters/bank/balance") }
 
-    /// Registers a handler of the PIN that never answers; what it returns has a note as soon as that was asked.
+    /// Registers a handler of the PIN that never answers. The returned notes have an entry once it was asked.
     func registerSilentHandler() throws -> Notes {
         let asked = Notes()
         try client.registerChallengeHandler(
@@ -32,7 +32,7 @@ struct Demo {
     }
 }
 
-/// Runs `body` with both, and shuts them down.
+/// Runs `body` with an upstream and a client, and then shuts them down.
 func withDemo(
     _ change: (inout ClientConfiguration) -> Void = { _ in }, _ body: (Demo) async throws -> Void
 ) async throws {
@@ -55,7 +55,7 @@ func withDemo(
     await client.shutdown()
 }
 
-/// One key for all tests: making one takes a second.
+/// One key for all tests, since generating one takes a second.
 struct SharedKeys: SigningKeys {
     private static let made = Task { try await RSASigningKeys().generate() }
 
@@ -67,7 +67,7 @@ struct SharedKeys: SigningKeys {
     func load(pem: Secret) throws(StateError) -> any AssertionKey { try RSASigningKeys().load(pem: pem) }
 }
 
-/// The error that `body` throws, which is a client's.
+/// Returns the client error that `body` throws; without one the test fails.
 func clientError<Value>(
     _ location: SourceLocation = #_sourceLocation, _ body: () async throws -> Value
 ) async throws -> ClientError {

@@ -8,7 +8,7 @@ import Testing
 
 @testable import CountersignDaemon
 
-/// A report with one login of `bank` that asks `pin`.
+/// Returns a report with one login of upstream `bank`, with challenge `pin`.
 private func report(_ status: String, _ login: [String: JSONValue], reasons: [JSONValue] = []) -> JSONValue {
     let login = login.merging(["challenge": "bank", "asks": ["pin"]]) { $1 }
     return ["status": .string(status), "reasons": .array(reasons), "upstreams": ["bank": [.object(login)]]]

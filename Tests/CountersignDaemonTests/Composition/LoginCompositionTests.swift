@@ -57,13 +57,13 @@ struct LoginConnectionsTests {
         let plan = plan(["one": own])
         #expect(plan.connections(to: Self.server, of: "one") == own)
         #expect(plan.connections(to: Self.other, of: "one") == own, "the revocation")
-        // Another login at the same server, and the login itself elsewhere.
+        // Another login at the same server, the same at another server, and a caller without a login.
         for (origin, login) in [(Self.server, "two"), (Self.other, "two"), (Self.server, "")] {
             let settings = plan.connections(to: origin, of: login)
             #expect(settings.certificate == nil && settings.key == nil && settings.authorities == blob("bank-ca"))
         }
         #expect(plan.connections(to: Self.bank, of: "one") == plan.connections)
-        // A diagnosis of the origin finds them.
+        // A diagnosis of the origin uses the login's settings.
         #expect(plan.connections(to: Self.server, of: nil) == own)
     }
 
@@ -120,7 +120,7 @@ struct OwnLoginTests {
         let detector = try #require(login.trigger.detector)
         #expect(detector.examine(ExaminedResponse(status: 418, url: url), hasSession: false) == .challenged())
         #expect(detector.examine(ExaminedResponse(status: 200, url: url), hasSession: false) == .pass)
-        // The same after a reload, so that its session is.
+        // The key has no generated part, so its session survives a reload.
         #expect(login.key.credential.isEmpty)
     }
 
@@ -154,7 +154,7 @@ struct TicketThreadTests {
 
     @Test("if the Kerberos library hangs, further tickets fail at once and start no threads")
     func hanging() async {
-        // They are never run.
+        // The jobs are never run.
         let begun = Mutex<[@Sendable () -> Void]>([])
         let office = SystemTicketProvider { body in begun.withLock { $0.append(body) } }
         for _ in 0..<16 { Task { _ = try? await office.ticket(TicketRequest(service: "HTTP@www.example.com")) } }

@@ -112,7 +112,7 @@ struct FingerprintChangeTests {
     func changed(_ login: String, _ old: String, _ new: String) throws {
         let (before, after) = (try text(Self.configuration), try texts(replacing: old, with: new))
         #expect(before[login] != nil && after[login] != nil && before[login] != after[login])
-        // The origin is all logins'.
+        // The origin is part of every login's fingerprint.
         guard !new.contains("example.org") else { return }
         for name in ["bank", "page", "api"] where name != login { #expect(before[name] == after[name]) }
     }
@@ -153,7 +153,7 @@ struct InventedKindTests {
         return try #require(site.authenticators().logins.all.first)
     }
 
-    /// The session of a login that met the dial's challenge.
+    /// Returns the session of a login that met the dial's challenge.
     private func session(_ authenticator: Authenticator, _ credential: Credential) async throws -> Session {
         let url = try #require(WebURL("http://127.0.0.1:1/hour"))
         let challenge = ExaminedResponse(
@@ -192,7 +192,7 @@ struct InventedKindTests {
     }
 }
 
-/// For what sends nothing.
+/// Side requests for logins that send none.
 private struct NoSideRequests: SideRequests {
     func send(_ request: SideRequest) async throws(SideRequestError) -> SideResponse {
         throw SideRequestError(.originNotAllowed, reason: "nothing is sent here")

@@ -8,8 +8,8 @@ import Testing
 
 @testable import CountersignDaemon
 
-/// The texts below are a promise: by their digests sessions survive an upgrade, and the nodes that share sessions find each other's. A text that
-/// changes for a configuration that has not changed costs everybody a login.
+/// The texts below must stay stable: their digests identify sessions across an upgrade and among nodes that share sessions.
+/// If a text changes while its configuration does not, every session is lost once.
 @Suite("Fingerprints of logins")
 struct SessionFingerprintTests {
     private func settings(_ challenges: String, upstream: String = "") throws -> Settings {
@@ -24,7 +24,7 @@ struct SessionFingerprintTests {
         return try #require(settings, "\(problems)")
     }
 
-    /// The texts of all logins that stand ready at the upstream, by their names.
+    /// Returns the texts of all logins of the upstream, by name.
     private func texts(_ challenges: String, upstream: String = "") throws -> [String: String] {
         let settings = try settings(challenges, upstream: upstream)
         let bank = settings.upstreams[0]

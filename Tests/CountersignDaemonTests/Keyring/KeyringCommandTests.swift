@@ -33,7 +33,7 @@ final class KeyringCommandTests {
         try command.run()
     }
 
-    /// The exit code (sysexits.h) of the failure that `work` ends with.
+    /// Returns the exit code (sysexits.h) of the failure of `work`.
     private func code(_ work: () throws -> Void) -> Int32? {
         do {
             try work()

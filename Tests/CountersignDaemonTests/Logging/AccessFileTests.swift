@@ -53,7 +53,7 @@ final class AccessFileTests {
         defer { close(reader) }
         var bytes = [UInt8](repeating: 0, count: 64)
         #expect(unsafe read(reader, &bytes, bytes.count) == 6)
-        // More than a pipe holds: the rest is lost, and it returns.
+        // More than a pipe holds: the rest is dropped, and the call returns.
         file.write([.bytes([UInt8](repeating: 0x61, count: 1 << 20))])
     }
 

@@ -85,7 +85,7 @@ private final class Pipe {
         reading = -1
     }
 
-    /// What stands in the pipe.
+    /// Returns the content of the pipe.
     func read() -> String {
         var bytes = [UInt8](repeating: 0, count: 64 * 1024)
         let count = unsafe Glibc.read(reading, &bytes, bytes.count)
@@ -125,7 +125,7 @@ struct LogQueueTests {
         }
         let line = LogLine.bytes([UInt8](repeating: 0x61, count: 100))
         queue.append(line)
-        // The reader has taken the first line and stands still; now the queue fills.
+        // The reader has taken the first line and blocks; now the queue fills.
         #expect(reading.wait(within: .seconds(180)))
         for _ in 0..<100 { queue.append(line) }
         let dropped = queue.dropped
@@ -151,7 +151,7 @@ struct LogQueueTests {
     }
 }
 
-/// What came out of a queue.
+/// Output of a queue.
 private final class Written: Sendable {
     private let state = Mutex<([LogLine], Int)>(([], 0))
 

@@ -118,10 +118,10 @@ struct ListenSocketsTests {
     }
 }
 
-/// Runs `body` in a process of one thread, a fork of this one, and ends this one as that ended.
+/// Runs `body` in a fork with one thread, and ends this process with its exit status.
 ///
-/// The descriptors from 3 on may be those by which the test library hears of an #expect, or that libdispatch watches, which
-/// traps where they are taken from it. In the fork nobody else is there to use them.
+/// The descriptors from 3 on may belong to the test library, which reports each #expect on them, or to libdispatch, which
+/// traps if they are closed. In the fork no other code uses them.
 private func alone(_ body: () throws -> Void) {
     let child = fork()
     if child == 0 {
@@ -160,9 +160,9 @@ private func listening() throws -> UnixSocket {
     return socket
 }
 
-/// Does what the service manager does before it starts a service.
+/// Passes descriptors as the service manager does before it starts a service.
 private func pass(_ descriptors: [Int32], names: String) {
-    // First away from where they go, so that no copy overwrites the next one.
+    // First moved out of the target range, so that no copy overwrites the next one.
     let copies = descriptors.map { fcntl($0, F_DUPFD, 64) }
     for (index, copy) in copies.enumerated() { dup2(copy, Int32(3 + index)) }
     setVariable("LISTEN_PID", String(getpid()))

@@ -3,7 +3,7 @@
 
 internal import Glibc
 
-/// A Unix socket bound to a path of its own, as the service manager and journald hold one.
+/// A Unix socket bound to its own path, as the service manager and journald have one.
 @safe
 final class UnixSocket {
     let descriptor: Int32
@@ -29,7 +29,7 @@ final class UnixSocket {
         guard bound == 0 else { throw SocketError(what: "bind \(path): errno \(errno)") }
     }
 
-    /// A socket in a directory that is new.
+    /// Creates a socket in a new directory.
     convenience init(_ type: __socket_type) throws {
         var template = Array("/tmp/countersign-test-XXXXXX".utf8CString)
         let directory = unsafe template.withUnsafeMutableBufferPointer { template -> String? in
@@ -46,20 +46,20 @@ final class UnixSocket {
         if let slash = path.lastIndex(of: "/") { _ = unsafe rmdir(String(path[..<slash])) }
     }
 
-    /// The next datagram; it must be there already.
+    /// Returns the next datagram, which must have arrived already.
     func received() -> [UInt8]? {
         var bytes = [UInt8](repeating: 0, count: 64 * 1024)
         let count = unsafe recv(descriptor, &bytes, bytes.count, Int32(MSG_DONTWAIT))
         return count < 0 ? nil : Array(bytes[..<count])
     }
 
-    /// The next datagram as text.
+    /// Returns the next datagram as text.
     func receivedText() -> String? {
         received().map { String(decoding: $0, as: UTF8.self) }
     }
 }
 
-/// Sets, or with nil removes, a variable of the process's environment: only for tests that have a process of their own.
+/// Sets an environment variable, or removes it if `value` is nil. Only for tests that run in their own process.
 func setVariable(_ name: String, _ value: String?) {
     if let value {
         unsafe setenv(name, value, 1)
