@@ -9,14 +9,13 @@ import Testing
 
 @testable import ChallengeClient
 
-/// What libcurl times by the system's clock: tests that have to wait for that, two seconds at most, without a bound above.
+/// Tests that have to wait for the system's clock, which libcurl uses: two seconds, without an upper bound.
 @Suite("Waits of libcurl's clock")
 struct RealTimeTests {
-    /// Has the worker's libcurl connect to that port, with everything that has rested for a second being too old to it, and waits
-    /// until it has.
+    /// Makes the worker's libcurl connect to `address` with a maximum idle age of one second, and waits for that.
     ///
-    /// Whenever libcurl connects, it closes what has rested for too long: also a connection that it has only made, since it
-    /// knows nothing of those who speak on it.
+    /// Whenever libcurl connects, it closes connections that were idle for too long. Those that it has only established are
+    /// among them, since it does not see the traffic on them.
     private func connectAgain(_ proxy: TestProxy, to address: String) {
         let connection = Connection()
         proxy.services.roster.onSomeWorker { runtime in
@@ -34,7 +33,7 @@ struct RealTimeTests {
         proxy.settle()
     }
 
-    /// libcurl counts whole seconds.
+    /// Waits until idle connections are too old for libcurl, which counts whole seconds.
     private func waitUntilOld() { sleep(2) }
 
     @Test("on a line that is old to libcurl, an answer that is under way comes to its end")
@@ -53,7 +52,7 @@ struct RealTimeTests {
         _ = try upstream.accept()
         try server.send("rest")
         #expect(try caller.read(count: 4) == Array("rest".utf8))
-        // It is as good as before.
+        // The connection is still usable.
         try caller.send(get("/2"))
         #expect(try server.head().hasPrefix("GET /2 "))
         try server.send(answer("200 OK", "two"))
@@ -71,7 +70,7 @@ struct RealTimeTests {
     }
 }
 
-/// A connection that libcurl only makes.
+/// Delegate of a connection that libcurl only establishes.
 private final class Connection: TransferDelegate, Sendable {
     let isMade = Signal()
 

@@ -70,7 +70,7 @@ struct AdmissionTests {
             "Origin: http://app.localhost\r\n", "Origin: ftp://localhost\r\n", "Origin: http://bank.example\r\n",
             "Origin: chrome-extension://localhost\r\n",
             "Sec-Fetch-Site: same-origin\r\nOrigin: http://localhost:3000\r\n",
-            // Not what a browser says when a person goes somewhere.
+            // Not what a browser sends when a user navigates.
             "Sec-Fetch-Site: none\r\n", "Sec-Fetch-Site: none\r\nSec-Fetch-Mode: no-cors\r\n",
             // Twice, though the same.
             "Origin: http://localhost\r\nOrigin: http://localhost\r\n",
@@ -91,7 +91,7 @@ struct AdmissionTests {
             "Origin: http://localhost\r\n", "Origin: HTTP://LocalHost:80\r\n", "Origin: http://localhost.\r\n",
             "Sec-Fetch-Site: same-origin\r\nSec-Fetch-Mode: cors\r\nOrigin: http://localhost\r\n",
             "Sec-Fetch-Site: NONE\r\nSec-Fetch-Mode: Navigate\r\nOrigin: http://localhost\r\n",
-            // As fetch() of Node.js does, which is no browser.
+            // As fetch() of Node.js sends it, which is not a browser.
             "Sec-Fetch-Mode: cors\r\n", "Referer: http://evil.example/\r\n",
         ])
     func ownPages(fields: String) throws {
@@ -227,7 +227,7 @@ struct AdmissionTests {
             return
         }
         #expect(destination == .init(upstream: "up", route: 0))
-        // The dot at its end is the root's, and makes no other name of it.
+        // The final dot is the root's, and does not change the name.
         let rooted = "GET /a HTTP/1.1\r\nHost: bank.localhost.:80\r\n\r\n"
         guard case .admitted(destination) = try decide(rooted, router: router, user: 7) else {
             Issue.record("refused")
@@ -246,7 +246,7 @@ struct AdmissionTests {
 
 @Suite("Challenges at paths that servers read differently")
 struct CredentialReadingTests {
-    /// An upstream whose key stands below `/app/admin/` only.
+    /// Returns a proxy whose login applies below `/app/admin/` only.
     private func proxy(before upstream: AnsweringUpstream) throws -> TestProxy {
         let name = try #require(HTTPField.Name("X-Api-Key"))
         let login = Authenticator.scripted(port: upstream.port, trigger: .ahead, isAhead: true) { _, _, _ in

@@ -46,7 +46,7 @@ struct CallerTokenTests {
         for longer in [Self.first + "\0", Self.first + "x", Self.first + Self.second, Self.second + "\0\0"] {
             #expect(caller(longer, tokens) == nil)
         }
-        // As long as the room for a token, and longer.
+        // As long as the buffer for a token, and longer.
         for count in [4095, 4096, 4097, 8192] {
             let zeros = [UInt8](repeating: 0, count: count - Self.first.utf8.count)
             let padded = Array(Self.first.utf8) + zeros

@@ -77,7 +77,7 @@ struct RouterTests {
             #expect(decide([routes[0]], fallback: "all", path: "/a/x", user: user) == .notAllowed(route: 0))
             #expect(decide(routes, path: "/b", user: user) == .found(.init(upstream: "all", route: 2)))
         }
-        // Another method or host is not the route's.
+        // The route does not match another method or host.
         let narrow = [Route(host: "a.localhost", path: "/a/", methods: ["GET"], users: [1000], upstream: "up")]
         #expect(decide(narrow, fallback: "all", host: "a.localhost", path: "/a/x") == .notAllowed(route: 0))
         #expect(
@@ -103,7 +103,7 @@ struct RouterTests {
         arguments: [
             "/x/../accounts/1", "/%61ccounts/1", "/./accounts/1", "//accounts/1", "/x/%2e%2e/accounts/1",
             "/accounts;v=1/1", "/x%2f..%2Faccounts/1", "/x/..\\accounts/1",
-            // A combining accent, which is one sign with the slash before it.
+            // A combining accent, which forms one character with the slash before it.
             "/%61ccounts/%CC%811", "//accounts/%CC%811", "/%61ccounts/%cd%be",
         ])
     func guarded(path: String) {
@@ -122,7 +122,7 @@ struct RouterTests {
             // A server that leaves %2f alone, and one that decodes twice.
             "/public/../admin/%2f..%2f..%2fpublic/x", "/public/%252e%252e/admin/x", "/public/..%255cadmin/x",
             "/public/%2e%2e/admin%2fx", "/public/x/..%2f../admin/x", "/public//../admin/x", "/public/a;b/../../admin/",
-            // IIS and other systems without case.
+            // IIS and other case-insensitive systems.
             "/public/%5c../%5c../admin/x", "/public/%25u002e./x", "/public/%c0%ae%c0%ae/admin/x", "/public/%00/x",
         ])
     func disagreement(path: String) {

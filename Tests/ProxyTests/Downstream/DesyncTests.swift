@@ -7,7 +7,7 @@ import Testing
 
 @Suite("Requests that servers read in more than one way")
 struct DesyncTests {
-    /// A request of the table, on the wire.
+    /// A request of the table as bytes.
     private struct Request {
         let verdict: String
         let text: String
@@ -23,7 +23,7 @@ struct DesyncTests {
             self.bytes = bytes + Array("\r\n".utf8)
         }
 
-        /// The body that the fields announce, where all agree on it.
+        /// Body that the fields announce, if every reading is the same.
         var body: [UInt8] {
             guard verdict == "compliant" else { return [] }
             if text.contains("⏎ Transfer-Encoding: chunked") { return Array("2\r\nok\r\n0\r\n\r\n".utf8) }
@@ -52,14 +52,14 @@ struct DesyncTests {
         }
     }
 
-    /// The outcome of a request: the answer's first line, and the heads that came upstream.
+    /// Outcome of a request: the first line of the answer, and the heads that reached the upstream.
     private struct Outcome {
         var status: String
         var heads: [String]
         var isRefused: Bool { status.hasPrefix("HTTP/1.1 4") || status.hasPrefix("HTTP/1.1 5") }
     }
 
-    /// Sends each request of that verdict on a connection of its own, ends the sending, and reads all that comes.
+    /// Sends each request of that verdict on its own connection, half-closes it, and reads until the end.
     private func outcomes(_ verdict: String) throws -> [(request: Request, outcome: Outcome)] {
         let heads = Mutex<[String]>([])
         let upstream = try AnsweringUpstream { head, _ in
@@ -78,10 +78,10 @@ struct DesyncTests {
         }
     }
 
-    /// The names of the fields of a head that somebody could take for one that says where a body ends.
+    /// Returns the names of a head's fields that a server could read as framing fields.
     private func framing(_ head: String) -> [String] {
         head.split(separator: "\r\n").dropFirst().map { $0.split(separator: ":")[0].lowercased() }.filter { name in
-            // CGI and its like take `_` for `-`.
+            // CGI and similar interfaces read `_` as `-`.
             ["transfer-encoding", "content-length"].contains(name.replacing("_", with: "-"))
         }
     }

@@ -9,10 +9,10 @@ import Secrets
 import TestSupport
 import Testing
 
-/// What reaches the upstream of a caller's request, libcurl's own additions included.
+/// Requests as they reach the upstream, including libcurl's own additions.
 @Suite("Requests as they go upstream")
 struct ForwardedRequestTests {
-    /// The fields that reach the upstream, for a caller's `fields`; without Host and Via, which are checked.
+    /// Returns the fields that reach the upstream for a caller's `fields`. Host and Via are checked and left out.
     private func forwarded(_ fields: String, injecting: [InjectedField] = []) throws -> [String] {
         let upstream = try ScriptedUpstream()
         let login = Authenticator.scripted(port: upstream.port, trigger: .ahead, isAhead: true) { _, _, _ in
@@ -203,7 +203,7 @@ struct ForwardedRequestTests {
         }
     }
 
-    /// Methods with and without bodies, each after each other.
+    /// Sequence of methods with and without bodies, in which each follows each.
     private struct Shuffled {
         let methods: [String]
         var step = 0

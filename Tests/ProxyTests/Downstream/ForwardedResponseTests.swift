@@ -8,7 +8,7 @@ import Testing
 
 @Suite("Responses as they go to the caller")
 struct ForwardedResponseTests {
-    /// What the caller gets for the upstream's `head` and `body`, and whether the connection goes on.
+    /// Returns what the caller gets for the upstream's `head` and `body`, and whether its connection stays open.
     private func written(
         _ head: String, body: [String] = [], isHead: Bool = false, version: HTTPVersion = .http11,
         keepsAlive: Bool = true, onSession: Bool = false

@@ -9,10 +9,10 @@ import Secrets
 import Synchronization
 import Testing
 
-/// `host`, `caller-credentials` and `forwarded` of an upstream.
+/// The settings `host`, `caller-credentials` and `forwarded` of an upstream.
 @Suite("What an upstream is told by its settings")
 struct ForwardingPolicyTests {
-    /// The fields of those names that reach the upstream, with its port as PORT.
+    /// Returns the fields of those names that reach the upstream, with its port as PORT.
     private func arriving(
         _ policy: ForwardingPolicy, _ request: String, named names: String..., injecting: [InjectedField] = []
     ) throws -> [String] {
@@ -174,7 +174,7 @@ struct ForwardingPolicyTests {
         #expect(good.hasPrefix("HTTP/1.1 200 OK\r\n"))
         #expect(good.contains("WWW-Authenticate: Bearer\r\nAuthentication-Info: for=caller\r\n"))
         #expect(proxy.log.count == 0)
-        // Without one of its own, the same caller is logged in as ever.
+        // Without its own credentials, the same caller is logged in as usual.
         let ours = try proxy.fetch(get("/bad")).head
         #expect(ours.hasPrefix("HTTP/1.1 200 OK\r\n"))
         #expect(!ours.contains("Authentication-Info"))
@@ -192,13 +192,13 @@ struct ForwardingPolicyTests {
         let login = Authenticator.scripted(port: upstream.port) { _, _, _ in Session(fields: Self.injected) }
         let proxy = try TestProxy(.bank(port: upstream.port, logins: [login]))
         let caller = try proxy.connect()
-        // Nobody has logged in yet: the caller's own goes up, and so the answer is for it.
+        // There is no session yet: the caller's own credentials are sent, so the answer's fields are for the caller.
         try caller.send(get("/open", "Authorization: Digest own\r\n"))
         #expect(try caller.message().head.contains(said))
         try caller.send(get("/open"))
         #expect(try caller.message().head.contains(said))
         #expect(proxy.log.count == 0)
-        // On the same connection, once a session stands it is that which goes up.
+        // On the same connection, the session's credentials are sent once there is one.
         for path in ["/closed", "/open"] {
             try caller.send(get(path, "Authorization: Digest own\r\n"))
             let head = try caller.message().head

@@ -24,16 +24,16 @@ struct HTTP1ServerMachineTests {
         case breakOff, timeLimitPassed, releaseMemory, outputIsWritten, drain, drainIsOver, close
     }
 
-    /// Events that any state takes: they come from outside, whenever they like.
+    /// Events that any state takes, since they come from outside at any time.
     private static let anytime: Set<Event> = [
         .readNothing, .readMore, .inputEnded, .callerExists, .timeLimitPassed, .outputIsWritten, .drain,
         .drainIsOver, .close,
     ]
-    /// Events of a request, whoever answers it.
+    /// Events of a request, for any kind of answer.
     private static let ofRequest: Set<Event> = [
         .endAfterRequest, .writesWholeResponse, .continueIsPassedOn, .finish, .breakOff,
     ]
-    /// Those that each state takes besides.
+    /// Further events that each state takes.
     private static let allowed: [MappedAddress: Set<Event>] = [
         .fresh: [.releaseMemory], .idle: [.releaseMemory], .quiet: [.releaseMemory], .midHead: [],
         .decided: ofRequest.union([.accept, .awaitAnswer, .answer]),
@@ -120,7 +120,7 @@ struct HTTP1ServerMachineTests {
         }
     }
 
-    /// All that tells one state from another.
+    /// Returns the properties by which states differ.
     private static func facts(_ machine: borrowing Machine) -> [Bool] {
         [
             machine.isClosed, machine.isLingering, machine.awaitsHead, machine.isMidHead,
@@ -152,7 +152,7 @@ struct HTTP1ServerMachineTests {
             "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabcX",
             ["POST", "abc", "body refused", "reply", "closing", "end: nothing"]
         ),
-        // A reply to a body that is short enough to be read over, and to one that is not.
+        // A reply before a body that is short enough to be discarded, and before one that is not.
         (
             "PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhelloGET / HTTP/1.1\r\nHost: a\r\n\r\n",
             ["PUT", "reply", "idle", "GET", "response", "idle", "end: close"]
@@ -165,7 +165,7 @@ struct HTTP1ServerMachineTests {
             "PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\nhello",
             ["PUT", "reply", "closing", "end: nothing"]
         ),
-        // Behind these nothing is read as a request.
+        // After these nothing is read as a request.
         ("CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\nGET /", ["CONNECT", "response", "closing", "end: nothing"]),
         (
             "HEAD / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabcGET /",
@@ -233,7 +233,7 @@ struct HTTP1ServerMachineTests {
         expect(machine.takeTimeLimit(), nil)
         _ = machine.take("POST / HTTP/1.1\r\n")
         expect(machine.takeTimeLimit(), .request)
-        // Byte by byte does not put it off.
+        // Further bytes do not extend the limit.
         _ = machine.take("POST / HTTP/1.1\r\nHost: a\r\n")
         expect(machine.takeTimeLimit(), nil)
         try machine.begin("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n")
@@ -243,7 +243,7 @@ struct HTTP1ServerMachineTests {
         expect(machine.takeTimeLimit(), nil)
         _ = machine.take("d")
         expect(machine.takeTimeLimit(), .body)
-        // Nobody wants more: the caller cannot be late.
+        // No more is requested, so the caller cannot be late.
         expect(machine.take("e", wantsBody: false), .wait)
         expect(machine.takeTimeLimit(), TimeLimit.none)
         _ = machine.take("e")
@@ -325,12 +325,12 @@ struct HTTP1ServerMachineTests {
 }
 
 extension HTTP1ServerMachine {
-    /// Reads `text`, all that lies unread.
+    /// Passes `text` to the machine as all unread input.
     fileprivate mutating func take(_ text: String, wantsBody: Bool = true) -> ReadAction {
         read(Array(text.utf8).span, isOutputFull: false, wantsBody: wantsBody)
     }
 
-    /// Reads a whole head.
+    /// Passes a whole head to the machine.
     fileprivate mutating func begin(_ head: String) throws {
         let action = take(head)
         try #require(action == .takeHead(length: head.utf8.count))
@@ -338,11 +338,11 @@ extension HTTP1ServerMachine {
 }
 
 extension HTTP1ServerMachine.Waiting {
-    /// Both buffers are empty.
+    /// State of both buffers when they are empty.
     fileprivate static let nothing = Self(isInputEmpty: true, isOutputEmpty: true)
 }
 
-/// Like `#expect`, which takes no call on a value that cannot be copied.
+/// Compares like `#expect`, which cannot take a call on a noncopyable value.
 private func expect<Value: Equatable>(
     _ value: Value, _ expected: Value, _ comment: Comment? = nil, at location: SourceLocation = #_sourceLocation
 ) {

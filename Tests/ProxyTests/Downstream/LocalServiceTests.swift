@@ -7,7 +7,7 @@ import HTTPWire
 import Proxy
 import Testing
 
-/// Says what it was asked.
+/// Service that answers with the request.
 private struct Echo: LocalService {
     func answer(_ request: LocalRequest) -> LocalAnswer {
         let text = "\(request.method) \(request.path) \(request.query) \(request.isUnixSocket)"
@@ -117,7 +117,7 @@ struct LocalServiceTests {
         let allowed = try proxy([.unix(path: path, mode: 0o600)], users: [getuid()], isLocal: false)
         let caller = try Peer(path: path)
         try caller.send(get())
-        // Let in, as far as to an upstream that is not there.
+        // Admitted; its upstream does not exist.
         #expect(try caller.message().head.hasPrefix("HTTP/1.1 404 "))
         _ = allowed
         let other = path + "2"
@@ -142,7 +142,7 @@ struct WhoAnswersTests {
 
     private func ask(_ service: ListenerPlan.Service, _ request: String, users: Set<UInt32>? = nil) throws -> String {
         let upstream = try ScriptedUpstream()
-        // No route takes anything.
+        // No route matches.
         let plan = ListenerPlan(
             name: "test", service: service,
             router: Router(routes: [Router.Route(path: "/x/", upstream: "bank")], fallback: nil), hosts: HostPolicy(),

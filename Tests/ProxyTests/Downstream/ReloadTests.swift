@@ -147,8 +147,8 @@ struct ReloadTests {
         proxy.wait("the end") { isDone.isSet }
     }
 
-    /// Never opened. What waits there is never freed, as any task that nobody resumes; from here it can be reached, and so is
-    /// no leak.
+    /// Gate that is never opened. A task that is never resumed is never freed; this reference keeps it reachable, so that
+    /// it does not count as a leak.
     private static let closedGate = Gate()
 
     @Test("stopping ends every connection, with exchanges and logins under way")
@@ -181,7 +181,7 @@ struct ReloadTests {
         try server.send(answer())
         _ = try caller?.message()
         proxy = nil
-        // The kept connection ends, too.
+        // The idle connection to the upstream ends as well.
         try server.expectEnd()
         #expect(services == nil)
     }
@@ -189,7 +189,7 @@ struct ReloadTests {
 
 @Suite("The end of a drain")
 struct DrainTests {
-    /// Drains and does not wait, as if the time for it were over at once. What it returns is set when all are gone.
+    /// Drains as if its time were over at once. The returned signal is set when all callers are gone.
     private func endDrain(_ proxy: TestProxy) -> Signal {
         let isDone = Signal()
         proxy.server.drain { isDone.set() }
@@ -268,7 +268,7 @@ struct DrainTests {
         _ = try caller.read(until: "part")
         let isDone = endDrain(proxy)
         let rest = try caller.readAll()
-        // By chunks the missing last one tells, without them only a reset.
+        // With chunks the missing last chunk shows the truncation, without them only a reset.
         if version == "1.0" { #expect(rest == nil) } else { #expect(rest?.contains("0\r\n") != true) }
         proxy.wait("the end") { isDone.isSet }
     }

@@ -37,7 +37,7 @@ struct TimeoutTests {
         try caller.send("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9000\r\n\r\n")
         for _ in 0..<9 {
             try caller.send(String(repeating: "x", count: 1000))
-            // A second piece of these is worth another minute.
+            // Each two of these pieces extend the limit by a minute.
             proxy.pass(.seconds(29))
         }
         #expect(try caller.message().body == "9000")
@@ -71,7 +71,7 @@ struct TimeoutTests {
         let whole = Array(answer("200 OK", String(repeating: Self.large, count: 8)).utf8)
         #expect(server.sendUntilHeld(whole, by: proxy) < whole.count)
         for _ in 0..<299 {
-            // A byte now and then does not help.
+            // A single byte per second does not extend the limit.
             if readsBytes { #expect(caller.readByte()) }
             proxy.pass(.seconds(1))
             #expect(proxy.server.figures.openConnections == 1)
@@ -94,7 +94,7 @@ struct TimeoutTests {
             try caller.send(get("/", field))
             _ = try caller.head()
             var left = Self.large.utf8.count
-            // All but what may lie in the kernel's buffers slowly, so that the end of the exchange is well behind.
+            // Reads slowly, so that the exchange ends long before the caller has everything.
             while left > 0 {
                 left -= try caller.read(count: min(left, 400_000)).count
                 proxy.pass(.seconds(6))
@@ -113,7 +113,7 @@ struct TimeoutTests {
         let caller = try proxy.connect(receiveBuffer: 4096)
         try caller.send(String(repeating: get(), count: 500))
         let server = try upstream.accept()
-        // These the kernel holds for the caller.
+        // The kernel buffers these for the caller.
         for _ in 0..<3 {
             _ = try server.head()
             try server.send(answer("200 OK", String(repeating: "x", count: 10_000)))

@@ -12,7 +12,7 @@ struct UserTests {
     private static let own = UInt32(getuid())
     private static let other = own &+ 12_345
 
-    /// A proxy whose listener is for `users` and whose route `/ann/` is for `routeUsers`.
+    /// Returns a proxy whose listener is for `users` and whose route `/ann/` is for `routeUsers`.
     private func proxy(
         at point: ListenPoint, before upstream: AnsweringUpstream, users: Set<UInt32>? = nil,
         routeUsers: Set<UInt32>? = nil, fallback: String? = "bank"
@@ -34,7 +34,7 @@ struct UserTests {
         }
     }
 
-    /// Of each kind one; the file is the test's own, since tests run at once.
+    /// Returns a listen point of each kind. The path is unique to the test, since tests run concurrently.
     private static func points(of test: String) -> [ListenPoint] {
         [
             .tcp(host: "127.0.0.1", port: 0), .tcp(host: "::1", port: 0), .tcp(host: "::", port: 0),
@@ -76,14 +76,14 @@ struct UserTests {
             try caller.send(get("/ann/x"))
             #expect(try caller.message().body == "GET /x HTTP/1.1")
         }
-        // What is not for this caller does not go to the listener's own upstream either.
+        // A request that the route refuses does not go to the listener's own upstream either.
         do {
             let proxy = try proxy(at: point, before: upstream, routeUsers: [Self.other])
             let caller = try caller(of: proxy, at: point)
             try caller.send(get("/ann/x"))
             #expect(try caller.message().body.contains("for other users"))
         }
-        // Nothing else is there for anybody: they need not ask.
+        // There is no upstream for other callers.
         let proxy = try proxy(at: point, before: upstream, routeUsers: [Self.other], fallback: nil)
         let caller = try caller(of: proxy, at: point)
         try caller.send(get("/x"))

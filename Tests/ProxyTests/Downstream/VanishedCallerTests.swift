@@ -7,7 +7,7 @@ import Glibc
 import Proxy
 import Testing
 
-/// A caller that closes its connection sends the same sign as one that only ends its side and waits for its response.
+/// A caller that closes its connection sends the same FIN as one that only half-closes it and waits for its response.
 @Suite("Callers that vanish")
 struct VanishedCallerTests {
     @Test("a caller that closes while its response is awaited cancels the transfer", arguments: [false, true])
@@ -65,7 +65,7 @@ struct VanishedCallerTests {
             await gate.pass()
             return .bearer("one")
         }
-        // Nothing of the body is read before it can go up.
+        // The body is not read before it can be sent.
         let proxy = try TestProxy(.bank(port: upstream.port, replay: ReplayTiers(memory: 0), logins: [login]))
         let caller = try proxy.connect()
         try caller.send("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5000\r\n\r\n")
@@ -89,7 +89,7 @@ struct VanishedCallerTests {
         caller.finish()
         let server = try upstream.accept()
         _ = try server.head()
-        // Longer than it takes to be looked at again.
+        // Longer than the interval between two checks.
         proxy.pass(.seconds(5))
         #expect(!server.hasNews)
         try server.send(answer("200 OK", "late"))

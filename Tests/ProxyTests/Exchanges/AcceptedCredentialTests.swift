@@ -10,11 +10,11 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// A server that takes the password `right` of `ann`, or another, and lets nobody see what is below `/admin`: as Apache's
-/// `Require user`, it answers 401 to a user who is known and not allowed.
+/// A server that accepts the password `right` of `ann`, or another one that a test sets. Nobody may see `/admin`: like
+/// Apache's `Require user`, it answers 401 to an authenticated user who is not allowed.
 private final class Office: Sendable {
     let password = Mutex("right")
-    /// The answers with 401 to a request that carried a password.
+    /// Number of 401 answers to requests with a password.
     let refusals = Atomic<Int>(0)
     let isDown = Atomic<Bool>(false)
     let paths = Notes()
@@ -136,7 +136,7 @@ struct AcceptedCredentialTests {
         for _ in 0..<5 { #expect(try proxy.fetch(get("/app/2")).body.contains("\"code\":\"login-latched\"")) }
         #expect(office.refusals.load(ordering: .relaxed) <= (path == "/app/1" ? 1 : 2))
         #expect(isLatched(upstream.port))
-        // Latched, it is a value that nobody accepts any more.
+        // A latched value has no acceptance any more.
         let digest = attempts.digest(of: Self.credential)
         #expect(attempts.load().acceptances.acceptance(key(upstream.port), digest: digest) == nil)
     }
@@ -220,7 +220,7 @@ struct AcceptedCredentialTests {
         #expect(try proxy.fetch(get("/app/1")).body == "in")
         #expect(!isLatched(upstream.port))
         #expect(office.paths.all.first == "/whoami")
-        // And a wrong password is sent there alone.
+        // A wrong password is sent only there.
         office.password.withLock { $0 = "other" }
         #expect(try self.proxy(upstream.port, proof: "/whoami").fetch(get("/app/1")).body.contains("login-rejected"))
         #expect(isLatched(upstream.port))
@@ -233,7 +233,7 @@ struct AcceptedCredentialTests {
         let upstream = try office.upstream()
         let proxy = try proxy(upstream.port)
         #expect(try proxy.fetch(get("/app/1")).body == "in")
-        // The only address at which it was seen to be accepted.
+        // The only address that has accepted it fails now.
         office.isDown.store(true, ordering: .relaxed)
         #expect(try proxy.fetch(get("/admin/1")).body == "not you")
         #expect(try proxy.fetch(get("/app/2")).body.contains("\"code\":\"login-failed\""))

@@ -10,10 +10,10 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// Callers and upstreams that do what they like, for a while; then everything must be as at the beginning.
+/// Random behaviour of callers and upstreams for a while. Afterwards everything must be as at the beginning.
 @Suite("Callers and upstreams that do what they like")
 struct ChaosTests {
-    /// What a bad upstream says; empty: it ends without a word.
+    /// Answers of a faulty upstream; if empty, it closes without an answer.
     private static let answers = [
         answer("200 OK", "fine"), "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nab",
@@ -50,7 +50,7 @@ struct ChaosTests {
             if isWell.isSet { return answer("200 OK", "well") }
             let answer = random.withLock { Self.answers.randomElement(using: &$0) ?? "" }
             guard head.hasPrefix("HEAD "), let end = answer.utf8.firstRange(of: "\r\n\r\n".utf8) else { return answer }
-            // What comes behind a head that has no body would be taken for the next answer.
+            // Bytes after a head without a body would be read as the next answer.
             return String(answer[..<end.upperBound])
         }
         let login = Authenticator.scripted(port: upstream.port) { number, _, _ async throws(LoginFailure) in
@@ -93,7 +93,7 @@ struct ChaosTests {
     }
 }
 
-/// What the kernel's buffers of the connections may hold besides ours.
+/// Upper bound of the bytes in the kernel's buffers of both connections.
 private let onTheWay = 12_000_000
 
 @Suite("Back-pressure")
@@ -191,7 +191,7 @@ struct BackPressureTests {
             caller.reset()
         }
         proxy.expectNoConnections()
-        // Connections to the upstream are kept.
+        // Idle connections to the upstream are kept.
         #expect(blockUntil { openSockets(at: [proxy.port, upstream.port]) < before + 100 })
     }
 }

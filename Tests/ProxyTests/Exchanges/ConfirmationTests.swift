@@ -10,7 +10,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// Logs in with a number, and confirms what the test says.
+/// Login with numbered tokens, whose confirmations the test decides.
 private struct ConfirmingLogin: SessionLogin {
     let wins: LoginCounter
     let confirm: @Sendable () async -> SessionConfirmation
@@ -25,7 +25,7 @@ struct ConfirmationTests {
     private static let html = "Content-Type: text/html\r\n"
     private static let loginPage = answer("200 OK", "<b>LOGIN</b>", html)
 
-    /// What the upstream was asked for, by method and path, and which session it takes.
+    /// Requests of the upstream by method and path, and the session that it accepts.
     private final class Site: Sendable {
         let requests = Mutex<[String: Int]>([:])
         let valid = Atomic<Int>(1)
@@ -57,7 +57,7 @@ struct ConfirmationTests {
                 origin: Origin(scheme: .http, host: "127.0.0.1", port: upstream.port), challenge: "bank",
                 credential: "pin"), credentials: ["pin"], confirmsSessions: true
         ) { _ in
-            // The upstream is there as long as the proxy.
+            // The upstream has to exist as long as the proxy.
             withExtendedLifetime(upstream) {}
             return ConfirmingLogin(wins: wins) {
                 _ = site.confirmations.next()

@@ -10,10 +10,10 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// Servers by WSGI, Tornado or PHP join several `Cookie` lines with commas, and then find no session.
+/// WSGI, Tornado and PHP join several `Cookie` lines with commas, and then find no session.
 @Suite("One Cookie line in a login's own requests (RFC 6265 §5.4)")
 struct CookieLineTests {
-    /// An upstream with a login page that sets two cookies, and the `Cookie` lines of each request by method and path.
+    /// Upstream whose login page sets two cookies. It records the `Cookie` lines of each request by method and path.
     private final class Portal: Sendable {
         private let seen = Mutex<[String: [String]]>([:])
 
@@ -42,7 +42,7 @@ struct CookieLineTests {
         return try AnsweringUpstream { head, _ in portal.respond(head) }
     }
 
-    /// Runs `body` as a login ahead of one request, and returns the failure's text, if one came.
+    /// Runs `body` as a login before one request, and returns the body of the answer.
     private func run(
         at upstream: AnsweringUpstream, logins: [Authenticator] = [],
         _ body: @escaping @Sendable (Conversation) async throws(LoginFailure) -> Session
@@ -107,7 +107,7 @@ struct CookieLineTests {
         }
         _ = try run(at: upstream, logins: [guardian]) { conversation async throws(LoginFailure) in
             var request = SideRequest(method: .post, url: token, body: Secret("ask"))
-            // By the setter that splits, as a login that knows nothing of this would write it.
+            // This setter splits the field, as an ordinary login would do.
             request.fields[HTTPField.Name.cookie] = "x=8; y=9"
             _ = try? await conversation.sideRequests.send(request)
             return .bearer("x")
@@ -131,7 +131,7 @@ struct CookieLineTests {
     }
 }
 
-/// A session's cookies, set at `url`.
+/// Returns a session's cookies, set at `url`.
 private func jar(_ cookies: [String], at url: WebURL) -> SessionCookies {
     var jar = CookieJar()
     for cookie in cookies { _ = jar.store("\(cookie); Path=/", from: url, now: 0) }
@@ -140,7 +140,7 @@ private func jar(_ cookies: [String], at url: WebURL) -> SessionCookies {
 
 @Suite("Cookies of sessions")
 struct SessionCookieTests {
-    /// A login that wins the cookie `sid`, and an upstream that says `fields` with every answer and notes the cookies it gets.
+    /// Returns a proxy whose login obtains the cookie `sid`, and an upstream that answers with `fields` and records cookies.
     private func proxy(answering fields: String = "") throws -> (TestProxy, AnsweringUpstream, @Sendable () -> [String])
     {
         let notes = Notes()

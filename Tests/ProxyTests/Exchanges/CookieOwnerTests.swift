@@ -9,8 +9,8 @@ import Testing
 
 @testable import ChallengeHandling
 
-/// A login at `/app/login` set `JSESSIONID` for `/app`, a name with a blank and a token against forged requests. What the upstream
-/// then sets belongs to the session, or to the caller that it answered.
+/// A login at `/app/login` has set `JSESSIONID` for `/app`, a name with a space, and a forgery token. Cookies that the
+/// upstream sets later belong to the session, or to the caller that it answered.
 @Suite("Whose a cookie is: by name, domain and path (RFC 6265 §5.3)")
 struct CookieOwnerTests {
     private final class Traffic: Sendable {
@@ -44,7 +44,7 @@ struct CookieOwnerTests {
         proxy = try TestProxy(.bank(port: upstream.port, logins: [login]))
     }
 
-    /// Has the upstream set these cookies at `path`.
+    /// Makes the upstream set these cookies at `path`.
     private func set(_ lines: String..., at path: String) {
         let fields = lines.map { "Set-Cookie: \($0)\r\n" }.joined()
         traffic.answers.withLock { $0[path] = fields }

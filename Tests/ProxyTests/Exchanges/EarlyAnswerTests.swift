@@ -146,7 +146,7 @@ struct EarlyAnswerTests {
         _ = try server.read(until: "begin")
         try server.send(answer("413 Content Too Large", "too long"))
         try server.expectEnd()
-        // Read over for a while, so that no reset takes the answer away.
+        // The proxy discards these bytes for a while, so that no reset destroys the answer.
         try? caller.send([UInt8](repeating: 0x62, count: 500_000))
         #expect(try caller.message().body == "too long")
     }
@@ -162,7 +162,7 @@ struct EarlyAnswerTests {
         let server = try upstream.accept()
         _ = try server.read(until: String(body.prefix(300)))
         try server.send(challenge)
-        // The caller sends nothing more until its request comes again.
+        // The caller sends nothing more until its request is repeated.
         let second = try upstream.accept()
         #expect(try second.head().contains("Authorization: Bearer one\r\n"))
         try caller.send(String(body.dropFirst(300)))
@@ -239,7 +239,7 @@ struct EarlyAnswerTests {
 }
 
 extension String {
-    /// What follows `separator`.
+    /// Returns the text after `separator`.
     fileprivate func components(after separator: String) -> String {
         let bytes = Array(utf8)
         guard let range = bytes.firstRange(of: Array(separator.utf8)) else { return "" }

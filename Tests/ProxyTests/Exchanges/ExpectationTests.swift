@@ -6,7 +6,7 @@ import ChallengeHandling
 import Proxy
 import Testing
 
-/// `Expect: 100-continue` (RFC 9110 §10.1.1): the body crosses once, and only where it is wanted.
+/// `Expect: 100-continue` (RFC 9110 §10.1.1): the body is sent once, and only if it is wanted.
 @Suite("Callers that wait for 100")
 struct ExpectationTests {
     private let head = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n"
@@ -76,7 +76,7 @@ struct ExpectationTests {
         #expect(head.contains("\r\nConnection: close\r\n"))
         #expect(body == "no")
         try caller.expectEnd()
-        // Nothing that is sent later may be taken for the body.
+        // Bytes that are sent later must not be read as the body.
         let other = try proxy.connect()
         try other.send(get("/2"))
         let second = try upstream.accept()
@@ -104,7 +104,7 @@ struct ExpectationTests {
             try caller.expect(go)
             try caller.send(body)
             try peer.expect(body)
-            // It says so after all.
+            // The 100 comes after all.
             try peer.send(go + answer("200 OK", "well"))
             #expect(try caller.message().body == "well")
         }

@@ -9,7 +9,7 @@ import Testing
 
 @Suite("Upstreams that fail")
 struct FailureTests {
-    /// Sends `bytes` as the answer to one request, ends, and returns all that the caller gets; `nil`: a reset.
+    /// Sends `bytes` as the answer to one request, closes, and returns all that the caller gets; `nil`: a reset.
     private func outcome(of bytes: String, request: String = get()) throws -> String? {
         let upstream = try ScriptedUpstream()
         let proxy = try TestProxy(.bank(port: upstream.port))
@@ -36,7 +36,7 @@ struct FailureTests {
         ])
     func lostPost(first: String, second: String) throws {
         let upstream = try ScriptedUpstream()
-        // Where a challenge may come, bodies are kept.
+        // Bodies are kept if a challenge may come.
         let login = Authenticator.scripted(port: upstream.port) { _, _, _ in .bearer("t") }
         let proxy = try TestProxy(.bank(port: upstream.port, logins: [login]))
         let caller = try proxy.connect()
@@ -57,7 +57,7 @@ struct FailureTests {
         try take("/2", second, from: connection)
         connection.close()
         proxy.settle()
-        // libcurl connects anew before it asks if it may send.
+        // libcurl opens a new connection before it asks whether it may send.
         if upstream.hasCaller { #expect(!(try upstream.accept()).readByte()) }
         #expect(try caller.message().head.hasPrefix("HTTP/1.1 502 "))
     }
@@ -144,7 +144,7 @@ struct FailureTests {
         let (head, body) = try caller.message()
         #expect(head.hasPrefix("HTTP/1.1 502 "))
         #expect(body.contains("upstream-unreachable"))
-        // And the next one is well.
+        // The next request succeeds.
         try caller.send("POST /third HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\nab")
         let server = try upstream.accept()
         #expect(try server.message().body == "ab")
@@ -201,7 +201,7 @@ struct FailureTests {
         _ = proxy
     }
 
-    /// A caller whose upstream closes its kept connection as soon as the next request comes in on it.
+    /// Returns a caller whose upstream closes its kept connection as soon as the next request arrives on it.
     private func stale() throws -> (ScriptedUpstream, TestProxy, Peer) {
         let upstream = try ScriptedUpstream()
         let proxy = try TestProxy(.bank(port: upstream.port))

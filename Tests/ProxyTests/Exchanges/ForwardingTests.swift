@@ -50,7 +50,7 @@ struct ForwardingTests {
         for number in 0..<100 { #expect(try caller.message().body == "GET /\(number) HTTP/1.1") }
     }
 
-    /// An answer that fills the output at one go leaves the next request waiting; so does one for a slow caller.
+    /// An answer that fills the output buffer at once delays the next request, and so does a slow caller.
     @Test(
         "pipelined requests are all answered, however long the answers are and however slow the caller is",
         arguments: [(70_000, nil), (300_000, nil), (300_000, 4096)] as [(Int, Int32?)])

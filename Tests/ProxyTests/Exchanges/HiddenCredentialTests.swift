@@ -10,7 +10,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// A server that takes the password of `ann`, and lets nobody see what is below `/admin`. A test says when it answers.
+/// A server that accepts the password of `ann` and refuses everybody at `/admin`. The test decides when it answers.
 private final class SlowOffice: Sendable {
     private struct State {
         var asked: [String: Int] = [:]
@@ -18,10 +18,10 @@ private final class SlowOffice: Sendable {
     }
     private let state = Mutex(State())
 
-    /// The number of such requests that came: `ann /path`, or `nobody /path` for those without a password.
+    /// Returns the number of such requests: `ann /path`, or `nobody /path` without a password.
     func count(_ request: String) -> Int { state.withLock { $0.asked[request] ?? 0 } }
 
-    /// Has such requests answered once the signal is given, those that come after that as well.
+    /// Delays the answers to such requests, later ones included, until the returned signal is set.
     func hold(_ request: String) -> Signal {
         let signal = Signal()
         state.withLock { $0.held[request] = signal }
@@ -47,7 +47,7 @@ private final class SlowOffice: Sendable {
     }
 }
 
-/// Keeps the worker that met the answer of `/where` until it is told to go on.
+/// Detector that blocks the worker at the answer of `/where` until `goesOn` is set.
 private struct KeepingDetector: ChallengeDetector {
     let detector: SchemeDetector
     let isKept: Signal
@@ -108,7 +108,7 @@ struct HiddenCredentialTests {
         #expect(try caller.message().body == "not you")
     }
 
-    /// The time between the end of a confirmation and the news of it on another worker is made long: in it the credential is doubted anew.
+    /// Delays the news of a confirmation's end for another worker; meanwhile the credential becomes unverified again.
     @Test(
         "requests keep waiting if a credential becomes unverified again before its confirmation",
         arguments: ["GET", "POST"])
@@ -136,7 +136,7 @@ struct HiddenCredentialTests {
         try second.send("\(method) /app/3 HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n")
         proxy.wait("two that wait") { proxy.waiters == 2 }
 
-        // The credential is there again, and nobody was told.
+        // The credential is usable again, and the waiters do not know yet.
         let confirmedAnew = office.hold("nobody /app/1")
         let asked = office.count("nobody /app/1")
         let isFirst = Atomic(true)

@@ -15,14 +15,14 @@ import Testing
 struct IdentityTests {
     private static let (ann, bob, stranger) = (uid_t(12_345), uid_t(23_456), uid_t(34_567))
 
-    /// A caller on loopback whose socket is that user's, as the kernel has it.
+    /// Returns a caller on loopback whose socket belongs to that user.
     private func caller(_ user: uid_t, of proxy: TestProxy) throws -> Peer {
         let descriptor = try connectedSocket(to: "127.0.0.1", port: proxy.port)
         #expect(fchown(descriptor, user, gid_t.max) == 0)
         return Peer(accepted: descriptor)
     }
 
-    /// A login by the credential of that name, whose session says so.
+    /// Returns a login with the credential of that name, which its sessions carry.
     private func login(
         _ name: String, port: UInt16, bindsConnections: Bool = false,
         trigger: Authenticator.Trigger = .bearer(realm: nil),
@@ -36,7 +36,7 @@ struct IdentityTests {
         ) { _ in ScriptedLogin(counter: LoginCounter()) { _, _ in logIn(name) } }
     }
 
-    /// An upstream where ann and bob have credentials of their own, and all others that of `others`.
+    /// Returns an upstream where ann and bob have their own credentials, and all others that of `others`.
     private func plan(port: UInt16, others: Authenticator, _ login: (String) -> Authenticator) -> UpstreamPlan {
         var authenticators = Authenticators()
         authenticators.add(others)
@@ -66,14 +66,14 @@ struct IdentityTests {
             (try caller(users[number % 4].0, of: proxy), users[number % 4].1)
         }
         for round in 0..<5 {
-            // All at once, so that waiters, replays and unverifiedSessions of all four are under way together.
+            // All at once, so that waiters, replays and unverified sessions of all four users overlap.
             for (caller, name) in callers {
                 let body = "\(name)-\(round)"
                 try caller.send(
                     "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)")
             }
             for (caller, name) in callers { #expect(try caller.message().body == "\(name) \(name)-\(round)") }
-            // The sessions are lost: all are won anew.
+            // The sessions are lost, and all are established anew.
             if round == 2 { _ = proxy.services.gate.change { $0.sessions.drop { _ in true } } }
         }
         #expect(proxy.log.count == 6)
@@ -110,7 +110,7 @@ struct IdentityTests {
         }
     }
 
-    /// A server that takes a connection for its first request's user, as servers of NTLM and some of Negotiate do.
+    /// Returns a server that binds a connection to the user of its first request, as with NTLM and sometimes Negotiate.
     private func bindingUpstream() throws -> AnsweringUpstream {
         try AnsweringUpstream(perConnection: {
             var user: Substring?
@@ -158,7 +158,7 @@ struct IdentityTests {
             try caller.send(get("/ann/x"))
             #expect(try caller.message().body == "ann")
             try caller.send(get("/bob/x"))
-            // Where nothing is known to bind connections, they are shared: else this test could not fail.
+            // Without a scheme that binds connections they are shared: otherwise this test could not fail.
             let shared = try caller.message().body
             #expect(shared == (isBound ? "bob" : "ann"))
         }
@@ -186,7 +186,7 @@ struct IdentityTests {
             try stranger.send(get("/open"))
             #expect(try stranger.message().body == "open")
         }
-        // It costs nobody a login, and readiness knows nothing of it.
+        // It causes no login, and does not count for readiness.
         #expect(proxy.log.count == 1)
         #expect(proxy.services.gate.read({ $0.sessions.states(now: proxy.clock.now) }).count == 1)
     }
@@ -200,7 +200,7 @@ struct IdentityTests {
         let proxy = try TestProxy(
             plan(port: upstream.port, others: login("all", port: upstream.port)) { login($0, port: upstream.port) })
         let (ann, bob) = (try caller(Self.ann, of: proxy), try caller(Self.bob, of: proxy))
-        // Refused with a session just won: for 30 s the refusal goes through as it comes.
+        // Refused with a new session: for 30 s the refusal is forwarded unchanged.
         for _ in 0..<2 {
             try ann.send(get())
             #expect(try ann.message().head.hasPrefix("HTTP/1.1 401 "))

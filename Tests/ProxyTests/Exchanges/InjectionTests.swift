@@ -143,7 +143,7 @@ struct SigningTests {
     private static let via = HTTPField.Name("Via") ?? .authorization
     private static let key = HTTPField.Name("X-Key") ?? .authorization
 
-    /// Signs origin, method, target and all fields, and after them the values of two; not what asks for `/unsigned`.
+    /// Signer of origin, method, target, all fields, and the values of two fields. It refuses to sign `/unsigned`.
     private final class Signer: RequestSigner {
         let names = [SigningTests.signature]
 
@@ -181,7 +181,7 @@ struct SigningTests {
         return try TestProxy(.bank(port: upstream.port, path: "/api/", logins: [login]))
     }
 
-    /// By a line of our own, and by libcurl, which has the requests whose length nobody knows.
+    /// Requests of the proxy's own HTTP/1.1 client, and of libcurl, which sends those of unknown length.
     @Test(
         "a signer sees what the upstream sees: rewritten, removed, injected and merged fields",
         arguments: [

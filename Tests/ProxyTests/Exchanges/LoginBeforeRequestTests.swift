@@ -8,7 +8,7 @@ import Proxy
 import TestSupport
 import Testing
 
-/// A site that serves anonymous visitors as well: a page for them holds a login box.
+/// Detector for a site that also serves anonymous visitors: a page for them has a login box.
 private struct LoginBoxDetector: ChallengeDetector {
     let kind = "box"
     var filter: ResponseFilter { .everything }
@@ -20,7 +20,7 @@ private struct LoginBoxDetector: ChallengeDetector {
 
 @Suite("A login comes before a request that must not be carried out twice")
 struct LoginBeforeRequestTests {
-    /// What an upstream has carried out, as `METHOD PATH USER`.
+    /// Requests that an upstream has executed, as `METHOD PATH USER`.
     private final class Executions: Sendable {
         private let notes = Notes()
         var all: [String] { notes.all }
@@ -33,7 +33,7 @@ struct LoginBeforeRequestTests {
         }
     }
 
-    /// An upstream that carries out whatever comes, and shows a login box to those it does not know.
+    /// Returns an upstream that executes every request, and shows a login box to anonymous users.
     private func openSite(_ executions: Executions) throws -> AnsweringUpstream {
         try AnsweringUpstream { head, _ in
             let user = executions.note(head)

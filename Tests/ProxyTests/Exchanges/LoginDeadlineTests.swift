@@ -9,7 +9,7 @@ import Secrets
 import Synchronization
 import Testing
 
-/// What a login hangs in until its test ends: what hangs for ever is never freed.
+/// Suspends a login until its test ends, since a task that hangs for ever is never freed.
 private final class Hang: Sendable {
     private let gate = Gate()
     private let isOver = Mutex(false)
@@ -58,7 +58,7 @@ struct LoginDeadlineTests {
         }
         proxy.wait("the login's end") { proxy.log.finished == 1 }
         proxy.settle()
-        // The pause after an unknown outcome.
+        // The request falls into the pause after an unknown outcome.
         #expect(try proxy.fetch(get()).head.hasPrefix("HTTP/1.1 504 "))
         #expect(proxy.log.count == 1)
         proxy.clock.advance(by: 2)
@@ -150,7 +150,7 @@ struct LoginDeadlineTests {
         #expect(proxy.log.finished == 2)
     }
 
-    /// A PIN that is wrong, and whose source hangs from the second time on.
+    /// Source of a wrong PIN, which hangs from the second lookup on.
     private struct HangingPIN: CredentialProvider {
         let hang: Hang
         let lookUps = LoginCounter()

@@ -88,10 +88,10 @@ struct PageLookTests {
         _ = try first.head()
         try first.send(answer("200 OK", "<b>LOGIN</b>", Self.html))
         proxy.wait("the login") { proxy.waiters == 1 }
-        // The look at a page that trickles in begins later on the same worker, and ends by its time.
+        // The examination of a slow page begins later on the same worker, and ends by its time limit.
         let other = try proxy.connect()
         try other.send(get("/trickles"))
-        // By the connection that the login page has left.
+        // Uses the connection of the login page again.
         _ = try first.head()
         try first.send("HTTP/1.1 200 OK\r\n\(Self.html)Transfer-Encoding: chunked\r\n\r\n3\r\nfoo\r\n")
         proxy.pass(.seconds(2))
@@ -112,7 +112,7 @@ struct PageLookTests {
         let connection = try upstream.accept()
         _ = try connection.head()
         try connection.send("HTTP/1.1 200 OK\r\n\(Self.html)Content-Length: 1000\r\n\r\nLOGIN")
-        // The look at the page comes first.
+        // The examination of the page comes first.
         proxy.pass(.seconds(2))
         proxy.pass(.milliseconds(29_999))
         #expect(!caller.hasNews)
@@ -136,7 +136,7 @@ struct PageLookTests {
         #expect(try first.head().contains("Authorization: Bearer t0\r\n"))
         #expect(try first.read(count: 5) == Array("abcde".utf8))
         try first.send("HTTP/1.1 200 OK\r\n\(Self.html)Content-Length: 10\r\n\r\nLOGIN")
-        // The look at the page ends, and its rest is awaited.
+        // The examination of the page ends, and its rest is awaited.
         proxy.pass(.seconds(2))
         try caller.send("fghij")
         proxy.settle()
@@ -157,7 +157,7 @@ struct PageLookTests {
         try caller.send(get())
         let connection = try upstream.accept()
         _ = try connection.head()
-        // No time passes.
+        // The clock stands still.
         try connection.send(
             "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nfoo\r\n")
         #expect(try caller.head().hasPrefix("HTTP/1.1 200 "))
@@ -207,7 +207,7 @@ struct NestedAnswerTests {
         for caller in callers { try caller.send(get("/nested")) }
         let other = try proxy.connect()
         try other.send(get("/other"))
-        // Each of these waits ten seconds at most; one such answer took minutes.
+        // Each read waits ten seconds at most; a quadratic parser took minutes for one such answer.
         #expect(try other.message().body == "in")
         for caller in callers {
             let (head, received) = try caller.message()

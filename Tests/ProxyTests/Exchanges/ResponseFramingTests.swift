@@ -5,13 +5,13 @@ import ChallengeClient
 import Proxy
 import Testing
 
-/// The framing of an upstream's answer and of the caller's (RFC 9112 §6.3), through a whole proxy.
+/// Framing of the upstream's answer and of the caller's (RFC 9112 §6.3), through a whole proxy.
 @Suite("The framing of responses")
 struct ResponseFramingTests {
     private static let via = "Date: Sat, 21 Nov 2026 16:00:00 GMT\r\nVia: 1.1 countersign\r\n"
     private static let chunked = "Transfer-Encoding: chunked\r\n"
 
-    /// What the caller gets for `bytes`, up to `end`; then another request must get its own answer, on whatever connection.
+    /// Returns what the caller gets for `bytes`, up to `end`. Then another request must get its own answer, on any connection.
     private func received(_ bytes: String, method: String = "GET", until end: String) throws -> String {
         let upstream = try ScriptedUpstream()
         let proxy = try TestProxy(.bank(port: upstream.port))
@@ -22,7 +22,7 @@ struct ResponseFramingTests {
         try server.send(bytes)
         let text = try caller.read(until: end)
         try caller.send(get("/2"))
-        // Either way it must be the next request's own answer that comes back.
+        // In both cases the next request must get its own answer.
         let next = server.peekHead() == nil ? try upstream.accept() : server
         #expect(try next.head().hasPrefix("GET /2 "))
         try next.send(answer("200 OK", "own"))
@@ -93,7 +93,7 @@ struct ResponseFramingTests {
         #expect(try received(good + stray, until: end).contains("hello"))
     }
 
-    /// The next request is there already, so it is sent as soon as the answer is complete.
+    /// The next request has arrived already, so it is sent as soon as the answer is complete.
     @Test(
         "what comes behind an answer, and after its head, answers no other request",
         arguments: [
@@ -136,7 +136,7 @@ struct ResponseFramingTests {
             _ = try good.head()
             try good.send("HTTP/1.1 200 OK\r\nX-A: \(String(repeating: "a", count: 300))\r\nContent-Length: 0\r\n\r\n")
             #expect(try caller.message().head.hasPrefix("HTTP/1.1 200 OK\r\n"))
-            // The kept connection, with the handle that libcurl remembers the fields above in.
+            // The kept connection, with a libcurl handle that still has the fields above.
             try caller.send(get("/folded"))
             _ = try good.head()
             try good.send(
@@ -146,17 +146,17 @@ struct ResponseFramingTests {
     }
 }
 
-/// Answers that break the rules of HTTP: what libcurl makes of them is its own affair, the caller gets 502.
+/// Answers that violate HTTP: the caller gets 502, however libcurl reads them.
 @Suite("Responses that are refused")
 struct RefusedResponseTests {
-    /// Expects 502 at once for `bytes`, of which nothing passes, and that the next request is answered.
+    /// Expects 502 at once for `bytes`, none of which is forwarded, and an answer to the next request.
     private func expectRefusal(of bytes: [UInt8], thenEnd: Bool = false, location: SourceLocation = #_sourceLocation)
         throws
     {
         let upstream = try ScriptedUpstream()
         let proxy = try TestProxy(.bank(port: upstream.port))
         let caller = try proxy.connect()
-        // Twice: a libcurl handle that has been used is another thing than a new one.
+        // Twice, since a used libcurl handle may behave differently from a new one.
         for _ in 0..<2 {
             try caller.send(get("/1"))
             let server = try upstream.accept()

@@ -9,7 +9,7 @@ import Testing
 
 @Suite("Sessions of exchanges")
 struct SessionTests {
-    /// An upstream that lets in whoever brings one of the tokens that `isGood` takes.
+    /// Returns an upstream that accepts the tokens for which `isGood` is true.
     private func upstream(_ isGood: @escaping @Sendable (String) -> Bool) throws -> AnsweringUpstream {
         try AnsweringUpstream { head, _ in
             let field = head.split(separator: "\r\n").first { $0.hasPrefix("Authorization: Bearer ") }

@@ -11,7 +11,7 @@ import Testing
 
 @Suite("Requests of a login's own, over the network")
 struct SideRequestTests {
-    /// A proxy whose login sends these, one after the other, and fails with what came of each as its reason.
+    /// Returns a proxy whose login sends these requests in order, and fails with their results as its reason.
     private func proxy(_ port: UInt16, sending requests: [SideRequest]) throws -> TestProxy {
         let login = Authenticator.scripted(port: port, trigger: .ahead, isAhead: true) {
             (_, _, conversation) async throws(LoginFailure) in
@@ -57,7 +57,7 @@ struct SideRequestTests {
         try connection.send(answer())
         #expect(try connection.message().head.hasPrefix("POST /login "))
         connection.close()
-        // libcurl connects anew, as the connection was one that had rested.
+        // libcurl opens a new connection, as the first one had been idle.
         let next = try upstream.accept()
         #expect(!next.readByte())
         next.close()
@@ -99,7 +99,7 @@ struct SideRequestTests {
 
 @Suite("A login whose own server stands behind a login page")
 struct GuardedLoginTests {
-    /// What the upstream lets in: sessions of the page by their number, and one token at a time.
+    /// State of the upstream: the page's valid sessions by number, and one valid token at a time.
     private final class Doors: Sendable {
         private struct State {
             var session: Int?
@@ -131,7 +131,7 @@ struct GuardedLoginTests {
     private let pages = LoginCounter()
     private let tokens = LoginCounter()
 
-    /// `page` is what the page's login does, told how many times it has run.
+    /// Returns a proxy with both logins. `page` is the page's login, called with the number of its run.
     private func proxy(
         _ upstream: AnsweringUpstream, workers: Int = 1,
         page: @escaping @Sendable (Int) throws(LoginFailure) -> Session
@@ -163,7 +163,7 @@ struct GuardedLoginTests {
         return try TestProxy(.bank(port: upstream.port, logins: [gateway, bank]), workers: workers)
     }
 
-    /// A session of the page with that number.
+    /// Returns a session of the page with that number.
     private static func session(_ number: Int, at port: UInt16) -> Session {
         var jar = CookieJar()
         if let url = WebURL("http://127.0.0.1:\(port)/login") {

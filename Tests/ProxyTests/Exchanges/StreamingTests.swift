@@ -13,7 +13,7 @@ struct StreamingTests {
         arguments: ["Transfer-Encoding: chunked\r\n", "", "Content-Length: 180\r\n"], ["1.1", "1.0"])
     func events(framing: String, version: String) throws {
         let upstream = try ScriptedUpstream()
-        // A login stands ready, as on most routes: looking must not hold anything back.
+        // A login is configured, as on most routes: the examination must not delay anything.
         let login = Authenticator.scripted(port: upstream.port) { _, _, _ in .bearer("one") }
         let proxy = try TestProxy(.bank(port: upstream.port, logins: [login]))
         let caller = try proxy.connect()
@@ -37,7 +37,7 @@ struct StreamingTests {
         "long and short pieces in turn come whole and in order to a caller that takes them slowly, however they are framed",
         arguments: ["chunked", "length", "end"])
     func pieces(framing: String) throws {
-        // About where a piece is copied behind what waits, changes places with it, or waits until that has gone.
+        // Around the sizes at which a piece is appended to the waiting bytes, replaces their buffer, or waits for them.
         let lengths = [1, 4095, 4096, 1, 16_384, 20_000, 65_535, 100, 65_537, 81_920, 4096, 300_000, 7]
         let pieces = lengths.enumerated().map { index, length in
             String((0...length / 10).map { "\(1_000_000_000 + index * 10_000_000 + $0)" }.joined().prefix(length))
@@ -56,7 +56,7 @@ struct StreamingTests {
             case "length": "Content-Length: \(body.utf8.count)\r\n"
             default: ""
             }
-        // All of it finds room in the kernel's buffers.
+        // All of it fits in the kernel's buffers.
         try server.send("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\(field)\r\n")
         for piece in pieces {
             try server.send(framing == "chunked" ? "\(String(piece.utf8.count, radix: 16))\r\n\(piece)\r\n" : piece)
@@ -143,7 +143,7 @@ struct StreamingTests {
     }
 }
 
-/// What chunks hold; empty where they are none.
+/// Returns the content of chunks; empty if the bytes are not chunks.
 private func withoutChunks(_ bytes: [UInt8]) -> [UInt8] {
     var output: [UInt8] = []
     var rest = bytes[...]

@@ -14,7 +14,7 @@ import Testing
 struct TokenCallerTests {
     private static let tokens = ["ci": "0123456789abcdef-ci", "backup": "0123456789abcdef-backup"]
 
-    /// A proxy with such a listener, before an upstream that answers with the head of each request.
+    /// A proxy with such a listener, and an upstream that answers with the head of each request.
     private struct Rig {
         let proxy: TestProxy
         let upstream: AnsweringUpstream
@@ -56,7 +56,7 @@ struct TokenCallerTests {
             #expect(head.contains("\r\nConnection: close\r\n"))
             #expect(body.contains("\"code\":\"caller-not-known\"") && !body.contains("0123456789"))
         }
-        // Neither its host nor its path make a difference, nor what a listener answers by itself.
+        // Host and path make no difference, nor do requests that the listener answers itself.
         for (line, host) in [
             ("GET /nowhere HTTP/1.1", "localhost"), ("GET /only HTTP/1.1", "evil.example"),
             ("OPTIONS * HTTP/1.1", "localhost"), ("TRACE /only HTTP/1.1", "localhost"),
@@ -93,7 +93,7 @@ struct TokenCallerTests {
         let (head, body) = try rig.ask("Before: 1\r\n\(own)After: 2\r\nConnection: \(field)\r\n")
         #expect(head.hasPrefix("HTTP/1.1 200 "))
         #expect(body.contains("Before: 1\r\nAfter: 2\r\n") && !body.contains("0123456789"))
-        // Of another field, `Authorization` is the caller's own.
+        // If another field has the token, `Authorization` is the caller's own.
         if field != "Authorization" {
             #expect(try rig.ask(own + "Authorization: Basic b3du\r\n").body.contains("Authorization: Basic b3du\r\n"))
         }

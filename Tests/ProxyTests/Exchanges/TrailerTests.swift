@@ -14,7 +14,7 @@ struct TrailerTests {
     private let chunked = "Transfer-Encoding: chunked\r\n"
     private let asking = "TE: trailers\r\nConnection: TE\r\n"
 
-    /// What the caller gets behind the head of the answer `rest`, up to its end.
+    /// Returns what the caller gets after the head of the answer `rest`, up to `end`.
     private func received(_ request: String, _ rest: String, until end: String) throws -> (head: String, body: String) {
         let upstream = try ScriptedUpstream()
         let proxy = try TestProxy(.bank(port: upstream.port))
@@ -99,7 +99,7 @@ struct TrailerTests {
         let caller = try proxy.connect()
         let trailers = "X-Sum: 1\r\nHost: evil\r\nAuthorization: x\r\nX-Hop: 2\r\nX-Empty:\r\nX-Sum:  2 \r\n"
         var server: Peer?
-        // More than once on one connection.
+        // Several times on one connection.
         for _ in 0..<3 {
             try caller.send(
                 "POST / HTTP/1.1\r\nHost: localhost\r\n\(chunked)Trailer: X-Sum\r\nConnection: x-hop\r\n\r\n"
@@ -110,7 +110,7 @@ struct TrailerTests {
             try peer.expect("5\r\nhello\r\n0\r\nX-Sum: 1\r\nX-Empty:\r\nX-Sum: 2\r\n\r\n")
             try peer.send(answer("200 OK", "one"))
             #expect(try caller.message().body == "one")
-            // Nothing of them is left for the next.
+            // None of the trailers is left for the next request.
             try caller.send("POST / HTTP/1.1\r\nHost: localhost\r\n\(chunked)\r\n5\r\nhello\r\n0\r\n\r\n")
             #expect(try !peer.head().contains("Trailer"))
             try peer.expect("5\r\nhello\r\n0\r\n\r\n")
@@ -119,7 +119,7 @@ struct TrailerTests {
         }
     }
 
-    /// A proxy whose login wins the key `one`, for `X-Api-Key`.
+    /// Returns a proxy whose login obtains the key `one`, for `X-Api-Key`.
     private func keyProxy(before upstream: ScriptedUpstream) throws -> TestProxy {
         let name = try #require(HTTPField.Name("X-Api-Key"))
         let login = Authenticator.scripted(port: upstream.port) { _, _, _ in
@@ -162,7 +162,7 @@ struct TrailerTests {
         #expect(try server.head().contains("X-Api-Key: one\r\n"))
         try server.expect("5\r\nhello\r\n")
         proxy.services.gate.change { _ = $0.sessions.drop { _ in true } }
-        // Another worker's request, or a look at the roster, has the route know.
+        // The route learns of it by another worker's request, or by a refresh.
         proxy.services.roster.refreshSnapshots()
         proxy.settle()
         try caller.send("0\r\nX-Sum: 1\r\nx-api-key: evil\r\n\r\n")

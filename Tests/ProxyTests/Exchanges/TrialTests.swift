@@ -11,7 +11,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// Finds a challenge of the scheme Basic, as the real handlers do: another answer to it would be the same.
+/// Detector for a challenge of the scheme Basic. As with the real one, repeating the answer would not help.
 struct PasswordDetector: ChallengeDetector {
     let kind = "basic"
 
@@ -24,7 +24,7 @@ struct PasswordDetector: ChallengeDetector {
 }
 
 extension Session {
-    /// A password that nobody has accepted yet.
+    /// Returns a session with a password that no server has accepted yet.
     static func password(_ password: String) -> Session {
         let key = LatchKey(origin: Origin(scheme: .http, host: "127.0.0.1"), challenge: "bank", credential: "pin")
         let credential = Credential(name: "pin", fields: ["password": Secret(password)])
@@ -38,7 +38,7 @@ extension Session {
 struct TrialTests {
     private static let demand = "WWW-Authenticate: Basic realm=\"a\"\r\n"
 
-    /// An upstream with a password, and how often it was told one.
+    /// Upstream with a password, which counts the requests that carry one.
     private final class Guarded: Sendable {
         let attempts = Atomic<Int>(0)
 
@@ -103,7 +103,7 @@ struct TrialTests {
         }
         #expect(guarded.attempts.load(ordering: .relaxed) == 1)
         #expect(proxy.services.gate.read({ $0.sessions.allHeld }).isEmpty)
-        // An operator need not wait.
+        // An operator's command does not wait.
         _ = proxy.services.gate.change { $0.sessions.drop { _ in true } }
         #expect(try proxy.fetch(get("/up")).body == "200 at /up")
         #expect(proxy.log.count == 2)

@@ -39,7 +39,7 @@ struct CallerLimitTests {
             callers.append(try proxy.connect())
             try serve(callers[callers.count - 1])
         }
-        // One that has sent its request already gets its answer all the same, and no reset.
+        // A caller that has already sent its request also gets the answer, and no reset.
         let eager = try proxy.connect()
         _ = try? eager.send(get())
         try expectRefused(eager)
@@ -97,7 +97,7 @@ struct CallerLimitTests {
         let admin = try Peer(port: ports[2])
         try serve(admin)
         try expectRefused(try Peer(port: ports[2]), because: "`callers` of this listener")
-        // Who was refused at the listener does not count elsewhere, and nobody counts for longer than it is there.
+        // A caller that a listener refused does not count for others, and no caller counts after it has gone.
         few.close()
         proxy.wait("room") { proxy.server.figures.openConnections == 3 }
         try serve(try Peer(port: ports[1]))
@@ -131,7 +131,7 @@ struct CallerLimitTests {
         loop.turnOnce()
         #expect(try callers[1].message().head.hasPrefix("HTTP/1.1 403 "))
         try callers[1].expectEnd()
-        // Who has asked for nothing was refused nothing.
+        // A caller without a request does not count as refused.
         #expect(noted == 1)
     }
 
@@ -153,7 +153,7 @@ struct CallerLimitTests {
         func takes(_ caller: Int32) -> Bool { unsafe send(caller, "x", 1, Int32(MSG_NOSIGNAL)) == 1 }
         #expect(!takes(callers[0]))
         #expect(takes(callers[1]))
-        // What they send is read over; one that ends its side is let go of.
+        // Their bytes are discarded, and a half-closed one is released.
         loop.turnOnce()
         #expect(takes(callers[1]))
         #expect(shutdown(callers[2], Int32(SHUT_WR)) == 0)

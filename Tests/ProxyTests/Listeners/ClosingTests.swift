@@ -13,7 +13,7 @@ import Testing
 
 @Suite("Listeners that close or change")
 struct ClosingTests {
-    /// Keeps its worker from turning until it is let go.
+    /// Service that blocks its worker until released.
     private final class Block: LocalService {
         let isHolding = Signal()
         let isReleased = Signal()
@@ -28,11 +28,11 @@ struct ClosingTests {
     private static let path = "/tmp/countersign-closing-\(getpid())"
     private static let any = ListenPoint.tcp(host: "127.0.0.1", port: 0)
 
-    /// Calls `body`, from a thread of its own, when the worker that is held up is next given a job, which is to close a listener.
+    /// Calls `body` on another thread when the blocked worker gets its next job, which is to close a listener.
     private func onceGivenWork(_ proxy: TestProxy, _ body: @escaping @Sendable () -> Void) {
         let (time, before) = (proxy.time, proxy.time.workCount)
         inBackground {
-            // A job is told before it is put and after.
+            // The count changes before a job is enqueued, and after.
             #expect(Bell.shared.wait { time.workCount > before + 1 })
             body()
         }
@@ -58,7 +58,7 @@ struct ClosingTests {
         let holder = Peer(accepted: try connectedSocket(to: "::1", port: port(of: proxy.server.descriptors[1])))
         try holder.send(get())
         #expect(block.isHolding.wait())
-        // They are connected, and one has sent nothing yet.
+        // All are connected, and the last has sent nothing yet.
         let callers = try (0..<20).map { _ in try caller(of: proxy, at: point) }
         for caller in callers.dropLast() { try caller.send(get()) }
         onceGivenWork(proxy) { block.isReleased.set() }
@@ -96,7 +96,7 @@ struct ClosingTests {
         let holder = Peer(accepted: try connectedSocket(to: "::1", port: port(of: old.server.descriptors[1])))
         try holder.send(get())
         #expect(block.isHolding.wait())
-        // While it drains, its worker is held up; the next one is there before it comes to an end.
+        // Its worker is blocked while it drains, so the next listener opens before the drain ends.
         let opened = Mutex<Int32>(-1)
         onceGivenWork(old) {
             if let descriptor = try? point.open() { opened.withLock { $0 = descriptor } }
@@ -148,13 +148,13 @@ struct ClosingTests {
         #expect(mode() == 0o660)
         try caller.send(get())
         #expect(try caller.message().body == "in")
-        // One that fails elsewhere changes nothing.
+        // A reload that fails at another listener changes nothing.
         #expect(throws: ListenError.self) {
             try proxy.server.apply(
                 plan(.unix(path: path, mode: 0o666), .tcp(host: "127.0.0.1", port: upstream.port)))
         }
         #expect(mode() == 0o660)
-        // One that fails over another socket's permissions leaves those alone that it had changed.
+        // A reload that fails at another socket's permissions restores those that it had changed.
         let gone = Self.path + "-gone"
         try proxy.server.apply(plan(.unix(path: path, mode: 0o660), .unix(path: gone, mode: 0o600)))
         #expect(unsafe unlink(gone) == 0)

@@ -10,7 +10,7 @@ import Testing
 
 @testable import Proxy
 
-/// Callers of several users, by sockets that are given to them: only root can do that.
+/// Callers of several users, by sockets whose owner is changed, which only root can do.
 @Suite("Nobody locks other callers out", .enabled(if: getuid() == 0))
 struct PlaceTests {
     private struct Greeting: LocalService {
@@ -48,7 +48,7 @@ struct PlaceTests {
         return Peer(accepted: try connectedSocket(to: "127.0.0.1", port: port, uid: uid))
     }
 
-    /// Connects and asks; the answer's status.
+    /// Connects, sends a request, and returns the caller with the status of the answer.
     private func call(_ proxy: TestProxy, as uid: uid_t, listener: Int = 0) throws -> (caller: Peer, status: String) {
         let caller = try connect(proxy, as: uid, listener: listener)
         _ = try? caller.send(get())
@@ -61,7 +61,7 @@ struct PlaceTests {
         let proxy = try proxy([Self.plan(users: [Self.ann])], before: upstream, callers: 8, workers: workers)
         var held: [Peer] = []
         for number in 0..<100 {
-            // Every other one says nothing.
+            // Every other caller sends nothing.
             if number % 2 == 0 {
                 held.append(try connect(proxy, as: Self.eve))
             } else {
@@ -89,7 +89,7 @@ struct PlaceTests {
             held.append(caller)
             statuses.append(status)
         }
-        // A quarter before anybody was asked for its user, then half of the rest.
+        // A quarter before the first look at a caller's user, then half of the rest.
         #expect(statuses.count { $0 == "200" } == 8 + 12)
         #expect(statuses.count { $0 == "503" } == 64 - 20)
         let refused = try connect(proxy, as: Self.eve)
@@ -108,7 +108,7 @@ struct PlaceTests {
         let upstream = try AnsweringUpstream { _, _ in answer("200 OK", "in") }
         let proxy = try proxy(
             [Self.plan("one"), Self.plan("two")], before: upstream, callers: 16, workers: workers)
-        // Root's, whom no share binds.
+        // Callers of root, who has no share limit.
         let held = try (0..<20).map { _ in try call(proxy, as: 0) }
         #expect(held.count { $0.status == "200" } == 12)
         let others = try (0..<2).map { _ in try call(proxy, as: Self.ann, listener: 1) }
@@ -196,7 +196,7 @@ struct PlaceTests {
         let stalling = try connect(proxy, as: 0, listener: 1)
         try stalling.send(get("/stall"))
         #expect(stall.isThere.wait())
-        // The worker finds the new caller first.
+        // The worker sees the new caller first.
         let other = try connect(proxy, as: Self.ann)
         try idle.send(get())
         stall.goesOn.set()

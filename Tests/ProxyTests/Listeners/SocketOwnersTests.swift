@@ -9,7 +9,7 @@ import Testing
 
 @Suite("Whose sockets are at the other end")
 struct SocketOwnersTests {
-    /// A connection within this process: the accepted end, and the caller's, which has been given to `uid`.
+    /// A connection within this process: the accepted end, and the caller's, which belongs to `uid`.
     private final class Pair {
         let listener: Int32
         let caller: Int32
@@ -18,7 +18,7 @@ struct SocketOwnersTests {
         init(host: String = "127.0.0.1", uid: uid_t? = nil) throws {
             listener = try ListenPoint.tcp(host: host, port: 0).open()
             caller = try connectedSocket(to: host == "::" ? "127.0.0.1" : host, port: port(of: listener))
-            // The kernel takes the owner of a socket's file for the socket's.
+            // For the kernel the owner of a socket's file is the socket's.
             if let uid { #expect(fchown(caller, uid, gid_t.max) == 0) }
             var entry = pollfd(fd: listener, events: Int16(POLLIN), revents: 0)
             _ = unsafe poll(&entry, 1, 180_000)
@@ -26,7 +26,7 @@ struct SocketOwnersTests {
             #expect(accepted >= 0)
         }
 
-        /// Closes the caller's socket; its descriptor stands for another file from here on.
+        /// Closes the caller's socket; its descriptor then refers to another file.
         func closeCaller() {
             let other = unsafe open("/dev/null", O_RDONLY | O_CLOEXEC)
             #expect(dup2(other, caller) == caller)
@@ -85,7 +85,7 @@ struct SocketOwnersTests {
             do {
                 next = try connectedSocket(to: "127.0.0.1", port: port(of: pair.listener), from: callerPort)
             } catch {
-                // Another test may have got the port first.
+                // Another test may have taken the port first.
                 if attempt < 10 { continue }
                 throw error
             }
@@ -106,8 +106,8 @@ struct SocketOwnersTests {
     }
 }
 
-/// A socket connected to an address of this machine, from any port or that one; of another user where `uid` is given, for the
-/// kernel takes the owner of a socket's file for the socket's.
+/// Returns a socket connected to an address of this machine, from any port or from `local`. With `uid` it belongs to
+/// that user: for the kernel the owner of a socket's file is the socket's.
 func connectedSocket(to host: String, port: UInt16, from local: UInt16 = 0, uid: uid_t? = nil) throws -> Int32 {
     let isV6 = host.contains(":")
     let descriptor = socket(isV6 ? AF_INET6 : AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)

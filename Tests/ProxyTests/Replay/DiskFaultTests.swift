@@ -13,7 +13,7 @@ struct DiskFaultTests {
     private let directory = SpoolDirectory()
     private let tiers = ReplayTiers(memory: 64 * 1024, disk: 32 << 20)
 
-    /// An upstream that challenges whatever comes without a session.
+    /// Returns an upstream that challenges every request without a session.
     private func bank() throws -> UploadUpstream {
         try UploadUpstream { $0.has("Authorization: Bearer one") ? answer("200 OK", "well") : challenge }
     }
@@ -23,7 +23,7 @@ struct DiskFaultTests {
         return try TestProxy(.bank(port: upstream.port, replay: tiers, logins: [login]), spool: spool)
     }
 
-    /// A body whose length nobody knew, and that cannot be kept: told so, and the second time it goes through.
+    /// Expects a body of unknown length that cannot be kept to be refused with a reason, and to pass the second time.
     private func expectUnreplayable(_ upstream: UploadUpstream, _ proxy: TestProxy) throws {
         let body = LongBody(count: 2_000_000)
         let caller = try proxy.connect()
@@ -62,7 +62,7 @@ struct DiskFaultTests {
         "a full file system costs the replay of a long body, and a short one is replayed all the same",
         .enabled(if: geteuid() == 0))
     func full() throws {
-        // Where an administrator may not mount either, as in some containers, there is nothing to try.
+        // In some containers not even root may mount; then the test has nothing to do.
         guard unsafe mount("none", directory.path, "tmpfs", 0, "size=1m") == 0 else { return }
         defer { unsafe umount2(directory.path, Int32(MNT_DETACH)) }
         let upstream = try bank()

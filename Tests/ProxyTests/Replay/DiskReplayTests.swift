@@ -11,7 +11,7 @@ struct DiskReplayTests {
     private let directory = SpoolDirectory()
     private let tiers = ReplayTiers(memory: 64 * 1024, disk: 32 << 20)
 
-    /// An upstream that challenges whatever comes without `token`.
+    /// Returns an upstream that challenges every request without `token`.
     private func bank(token: String = "one") throws -> UploadUpstream {
         try UploadUpstream { upload in
             upload.has("Authorization: Bearer \(token)") ? answer("200 OK", "\(upload.body.count)") : challenge
@@ -39,7 +39,7 @@ struct DiskReplayTests {
         #expect(!upstream.heads.contains { $0.contains("Expect") })
         #expect(spool.figures.bytesFromMemory + spool.figures.bytesFromDisk == count)
         #expect(spool.figures.bytesFromDisk > count / 2)
-        // The connection goes on, and nothing is kept for it.
+        // The connection stays open, and nothing is kept for it.
         #expect(descriptors(within: directory.path) == [])
         #expect(spool.figures.bytesInUse == 0)
         startThread(sending: post(body, inChunksOf: chunk), to: caller)

@@ -22,7 +22,7 @@ struct LongBodyTests {
         return try caller.message()
     }
 
-    /// A session that was established a while before the request that it is used for.
+    /// Establishes a session some time before the request that uses it.
     private func logIn(_ proxy: TestProxy) throws {
         #expect(try proxy.fetch(get()).head.hasPrefix("HTTP/1.1 200 "))
         #expect(proxy.log.count == 1)

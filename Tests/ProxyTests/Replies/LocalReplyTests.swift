@@ -11,7 +11,7 @@ import Testing
 
 @Suite("Replies of our own")
 struct LocalReplyTests {
-    /// The contract: every code with its status.
+    /// Statuses of all codes, as documented.
     private static let statuses: [LocalReply.Code: Int] = [
         .badRequest: 400, .callerNotAllowed: 403, .callerNotKnown: 401, .noRoute: 404, .methodNotAllowed: 405,
         .bodyNotReplayable: 413,
@@ -20,7 +20,7 @@ struct LocalReplyTests {
         .overloaded: 503, .draining: 503, .upstreamTimeout: 504, .loginTimeout: 504,
     ]
 
-    /// RFC 9209 §2.3: the registry of error types.
+    /// Registered error types (RFC 9209 §2.3).
     private static let errorTypes: Set<Substring> = [
         "dns_timeout", "dns_error", "destination_not_found", "destination_unavailable", "destination_ip_prohibited",
         "destination_ip_unroutable", "connection_refused", "connection_terminated", "connection_timeout",
@@ -96,7 +96,7 @@ struct LocalReplyTests {
         #expect(reply.detail == "What happened.")
         #expect(reply.members == ["upstream": "bank"])
         #expect(reply.retryAfter == (code == .overloaded ? 1 : nil))
-        // The cause is the operator's.
+        // Only the operator sees the cause.
         #expect(!String(decoding: reply.document, as: UTF8.self).contains("10.1.2.3"))
     }
 
@@ -172,7 +172,7 @@ struct TroubleshootingTests {
 }
 
 extension String {
-    /// What stands between the first `start` and the next `end`.
+    /// Returns the text between the first `start` and the next `end`.
     fileprivate func part(between start: String, and end: String) -> Substring {
         guard let begin = firstRange(of: start)?.upperBound else { return "" }
         return self[begin...].firstRange(of: end).map { self[begin..<$0.lowerBound] } ?? self[begin...]

@@ -27,7 +27,7 @@ struct ExchangeLogTests {
         #expect(Set(ids).count == 3)
         #expect([refused.body, failed.body].compactMap(id) == Array(ids.prefix(2)))
         #expect(log.matching("request refused").compactMap(id) == [ids[0]])
-        // The same failure a moment later is no line of its own.
+        // The same failure soon after does not get its own line.
         #expect(log.matching("exchange failed").compactMap(id) == [ids[1]])
         #expect(log.matching("local reply").compactMap(id) == ids)
     }
@@ -67,7 +67,7 @@ struct ExchangeLogTests {
         }
         for failing in [true, true, false] { try exchange(failing: failing) }
         #expect(log.matching("exchange failed").count == 1)
-        // It may fail every other time.
+        // One success is not enough: the upstream may fail every other time.
         #expect(log.matching("answers again").isEmpty)
         proxy.clock.advance(by: 6)
         for _ in 0..<2 { try exchange(failing: false) }
@@ -78,7 +78,7 @@ struct ExchangeLogTests {
     }
 }
 
-/// Lines as they are logged, each with its metadata.
+/// Logged lines, each with its metadata.
 final class Lines: Sendable {
     private let lines = Mutex<[String]>([])
 
@@ -178,7 +178,7 @@ struct UpstreamOutageTests {
         #expect(outage.since == 1_000 && outage.last == 3_000 && outage.failures == 3 && outage.reason == "timed out")
         // The clock was set back.
         #expect(!outage.isTotal(at: 2_999))
-        // A request that was under way when it began, and then failures only.
+        // A request from before the outage is answered, and then all fail.
         outage.answered()
         #expect(!outage.isTotal(at: 3_000) && outage.isPartial)
         for time in [Int64(4_000), 5_000] { outage.failed(at: time, reason: "refused") }

@@ -50,7 +50,7 @@ struct CallerFieldsTests {
                     }
                 }
             }
-            // A machine may be without IPv6.
+            // The machine may not have IPv6.
             guard unsafe act({ unsafe bind(listener, $0, $1) }) == 0 else {
                 #expect(family == AF_INET6)
                 continue

@@ -10,7 +10,7 @@ import Testing
 
 @Suite("Addresses of the upstream as the caller gets them")
 struct ReverseMappingTests {
-    /// One row: what the upstream says, and what the caller gets; `nil`: the same.
+    /// One row: the upstream's value, and the caller's; `nil` if unchanged.
     typealias Row = (said: String, got: String?)
 
     private func expect(_ rows: [Row], by map: ReverseMapping, sourceLocation: SourceLocation = #_sourceLocation) {
@@ -56,7 +56,7 @@ struct ReverseMappingTests {
                 ("https://bank.example?a", "http://localhost:8080/?a"),
                 ("https://bank.example#a", "http://localhost:8080/#a"),
                 ("https://bank.example//a/../%2e/b c\u{e4}?x[]=|", "http://localhost:8080//a/../%2e/b c\u{e4}?x[]=|"),
-                // The same server, without TLS in front of it for all it knows.
+                // The same server, which does not know of the TLS in front of it.
                 ("http://bank.example/a", "http://localhost:8080/a"),
                 ("http://bank.example:80", "http://localhost:8080/"),
             ], by: try map("https://bank.example/"))
@@ -66,7 +66,7 @@ struct ReverseMappingTests {
                 ("https://127.0.0.1:8443/a", nil), ("http://127.0.0.1/a", nil), ("//127.0.0.1/a", nil),
             ], by: try map("http://127.0.0.1:8443/", authority: "[::1]:8080"))
         expect([("http://[::1]:81/a", "http://u/a")], by: try map("http://[::1]:81/", authority: "u"))
-        // Who is sent from HTTP to HTTPS is not sent in a circle.
+        // A redirect from HTTP to HTTPS must not become a loop.
         expect([("https://bank.example/a", nil)], by: try map("http://bank.example/"))
     }
 
@@ -94,7 +94,7 @@ struct ReverseMappingTests {
             [
                 ("https://bank.example/api/a", "http://localhost:8080/a"), ("/api/a?b#c", "/a?b#c"), ("/api/", "/"),
                 ("/api", "/"), ("/api?x", "/?x"), ("https://bank.example/api", "http://localhost:8080/"),
-                // Outside of what is served here.
+                // Outside the paths that are served here.
                 ("/", nil), ("/login", nil), ("/apis", nil), ("/API/a", nil), ("https://bank.example/login", nil),
                 ("https://bank.example/", nil), ("https://bank.example", nil), ("/api/../login", nil),
                 ("/api/a/%2E%2e/b", nil), ("/api/.", nil), ("/%61pi/a", nil), ("", nil), ("a", nil),
@@ -169,7 +169,7 @@ struct ReverseMappingTests {
             ("https://shared.example/x", nil), ("https://nobody.example/x", nil),
         ]
         expect(shared, by: map(0))
-        // Where the response comes from is asked first.
+        // The upstream of the response is tried first.
         expect(
             shared.dropFirst().filter { $0.said != "/accounts/1" } + [
                 ("https://bank.example/accounts/1", "http://localhost:8080/bank/accounts/1"),
@@ -178,7 +178,7 @@ struct ReverseMappingTests {
         expect([("/post/1", nil)], by: map(0, method: "POST"))
         expect([("https://vault.example/x", "http://localhost:8080/secret/x")], by: map(0, user: 7))
         expect([("https://shared.example/x", "http://localhost:8080/bob/x"), ("/x", "/bob/x")], by: map(6))
-        // By another host what no earlier route takes is the ledger's.
+        // For another host, the ledger gets what no earlier route matches.
         expect(
             [
                 ("/l/x", "/x"), ("https://ledger.example/l/x", "http://Ledger.localhost/x"), ("/l/bank/x", nil),
@@ -214,7 +214,7 @@ struct ReverseMappingTests {
             }
             let bytes = Array(said.joined().utf8)
             guard let local = map.local(bytes.span, ByteRange(start: 0, end: bytes.count)) else { continue }
-            // Whatever becomes local is at this host, or a path within the prefix.
+            // Every local address is at this host, or a path within the prefix.
             let text = String(decoding: local, as: UTF8.self)
             #expect(text.hasPrefix("http://localhost:8080/p/") || text.hasPrefix("/p/"), "\(said) \(text)")
         }

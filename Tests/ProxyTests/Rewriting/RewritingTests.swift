@@ -12,7 +12,7 @@ import Testing
 /// Redirects and cookies through a whole proxy.
 @Suite("Answers that name their upstream")
 struct RewritingTests {
-    /// An upstream that answers with those fields; UP stands for its authority, PORT for what the caller's X-Port says.
+    /// Returns an upstream that answers with `fields`. UP stands for its authority, PORT for the caller's X-Port.
     private func upstream(_ fields: String) throws -> AnsweringUpstream {
         try AnsweringUpstream { head, _ in
             let host = head.split(separator: "\r\n").first { $0.hasPrefix("Host: ") }?.dropFirst(6) ?? ""
@@ -40,7 +40,7 @@ struct RewritingTests {
                     "Refresh: 5; url='http://\(host)/y'", "X-Link: http://127.0.0.1:\(upstream.port)/api/",
                 ])
         }
-        // An absolute target counts before Host, and who names no host has used our address.
+        // An absolute target overrides Host, and a caller without a host has used our address.
         let absolute = try proxy.fetch("GET http://a.localhost/ HTTP/1.1\r\nHost: localhost\r\n\r\n").head
         #expect(fields(absolute).first == "Location: http://a.localhost/a?b=c#d")
         let hostless = try proxy.fetch("GET / HTTP/1.0\r\n\r\n").head
@@ -197,7 +197,7 @@ struct LocalCookieTests {
             let pair = cookie.split(separator: ";", omittingEmptySubsequences: false).first.map(String.init) ?? ""
             let back = LocalCookie.restored(Array(pair.utf8).span).map { String(decoding: $0, as: UTF8.self) } ?? pair
             let first = text.split(separator: ";", omittingEmptySubsequences: false).first.map(String.init) ?? ""
-            // A name that has our prefix already is the one that does not come back as it was.
+            // Only a name that already has our prefix does not come back unchanged.
             if !first.hasPrefix("countersign-") && !first.hasPrefix(" ") && !first.hasPrefix("\t") {
                 #expect(back == first, "\(text)")
             }

@@ -15,13 +15,13 @@ import Testing
 
 @Suite("Services, each with a connection that only notes what is done with it")
 struct ServiceTests {
-    /// Runs `body` on the thread of a loop that does nothing else.
+    /// Runs `body` on the thread of a loop that has no other work.
     private func onLoop(_ body: @escaping @Sendable (EventLoop) throws -> Void) throws {
         let loop = try EventLoop(clock: ManualLoopClock())
         loop.execute { [unowned loop] in
             do { try body(loop) } catch { Issue.record(error) }
         }
-        // What is there already is still run.
+        // Jobs that are already queued still run.
         loop.stop()
         loop.run()
     }
@@ -183,7 +183,7 @@ struct ServiceTests {
     }
 }
 
-/// A connection with one request, on a worker whose loop does not run.
+/// Connection with one request, on a worker whose loop does not run.
 private final class FakeConnection: ServedConnection {
     let caller: AcceptedCaller
     let worker: Worker
@@ -233,7 +233,7 @@ private final class FakeConnection: ServedConnection {
 
     deinit {
         for end in ends { close(end) }
-        // The worker and what it shares hold each other.
+        // The worker and its shared services retain each other.
         services.roster.dismiss(worker: 0)
     }
 
@@ -243,7 +243,7 @@ private final class FakeConnection: ServedConnection {
         return ends
     }
 
-    /// All that is written.
+    /// Text written so far.
     var text: String { output.withSpan { $0.text(ByteRange(start: 0, end: $0.count)) } }
 
     func withRequest<Result, Failure: Error>(

@@ -9,7 +9,7 @@ import Secrets
 import Synchronization
 import TestSupport
 
-/// A wall clock that stands until it is moved.
+/// Wall clock that stands still until it is moved.
 final class ManualClock: Sendable {
     private let milliseconds = Atomic<Int64>(1_795_276_800_000)
 
@@ -18,21 +18,20 @@ final class ManualClock: Sendable {
     func advance(by seconds: Int64) { milliseconds.wrappingAdd(seconds * 1000, ordering: .relaxed) }
 }
 
-/// No credentials.
 struct NoCredentials: CredentialProvider {
     func credential(named name: String) async throws(CredentialError) -> Credential? { nil }
 }
 
-/// Notes logins as they begin and end.
+/// Observer that records the beginning and end of logins.
 final class LoginLog: LoginObserver {
     private let begun = Mutex<[LoginCause]>([])
     private let ended = Atomic<Int>(0)
 
-    /// How many logins began, and how many of them were renewals.
+    /// Number of logins that began, renewals included.
     var count: Int { begun.withLock { $0.count } }
     var renewals: Int { begun.withLock { $0.count { $0.isRenewal } } }
     var causes: [LoginCause] { begun.withLock { $0 } }
-    /// The number of those that are over; the table is told of each a little later.
+    /// Number of logins that have ended. The session table gets each result a little later.
     var finished: Int { ended.load(ordering: .acquiring) }
 
     func loginBegan(_ key: SessionKey, _ cause: LoginCause) { begun.withLock { $0.append(cause) } }
@@ -44,7 +43,7 @@ final class LoginLog: LoginObserver {
     }
 }
 
-/// A login that does what `body` says; `body` is told how many times it has run, from 1.
+/// Login that runs `body` with the number of the run, from 1.
 struct ScriptedLogin: SessionLogin {
     let counter: LoginCounter
     let body: @Sendable (Int, Conversation) async throws(LoginFailure) -> Session
@@ -61,7 +60,7 @@ final class LoginCounter: Sendable {
     func next() -> Int { value.wrappingAdd(1, ordering: .relaxed).newValue }
 }
 
-/// Closed until it is opened; a login can wait for it.
+/// Gate that is closed until opened, and for which a login can wait.
 final class Gate: Sendable {
     private struct State {
         var isOpen = false
@@ -90,7 +89,7 @@ final class Gate: Sendable {
 }
 
 extension Session {
-    /// A session that injects `Authorization: Bearer TOKEN`.
+    /// Returns a session that injects `Authorization: Bearer TOKEN`.
     static func bearer(_ token: String, expiresAt: Int64? = nil) -> Session {
         Session(
             fields: [InjectedField(name: .authorization, value: Secret("Bearer \(token)"))], expiresAt: expiresAt)
@@ -102,7 +101,7 @@ extension LoginFailure {
     static let failed = LoginFailure(.failed, challenge: "bank", detail: "The login server is down.")
 }
 
-/// Finds a page that says LOGIN.
+/// Detector for a page that contains LOGIN.
 struct PageDetector: ChallengeDetector {
     let kind = "gateway"
     let filter = ResponseFilter.everything
@@ -114,17 +113,17 @@ struct PageDetector: ChallengeDetector {
     }
 }
 
-/// Stalls a worker, so that what happens meanwhile is all there when it goes on.
+/// Blocks a worker, so that it sees all events of that time at once when it continues.
 final class Stall: Sendable {
-    /// Given when the worker stands still.
+    /// Set when the worker is blocked.
     let isThere = Signal()
-    /// To be given for it to go on.
+    /// Set by the test to continue the worker.
     let goesOn = Signal()
-    /// Called on the worker's thread before it goes on.
+    /// Called on the worker's thread before it continues.
     let atItsEnd = Mutex<(@Sendable () -> Void)?>(nil)
 }
 
-/// A local service that keeps its worker at a request for the path of a stall.
+/// Local service that blocks its worker at a request for the path of a stall.
 struct StallingService: LocalService {
     let stalls: [String: Stall]
 

@@ -6,11 +6,11 @@ import Glibc
 import Synchronization
 import TestSupport
 
-/// A server of HTTP/1.1 whose answers depend on the message of authentication that a request carries, each connection noted.
+/// HTTP/1.1 server whose answers depend on the authentication message of a request. It records each connection.
 ///
-/// Its script has the answers to each kind of message, `kind: answer, answer; kind: answer`, the last one again and again; an answer is a
-/// status, the challenges with it, and `close` if the connection ends behind it. `end` is no answer but the end of the connection.
-/// What is below `/first` it lets in as a server has to, by a connection that ends then, and does not note.
+/// Its script lists the answers to each kind of message, `kind: answer, answer; kind: answer`; the last one repeats. An
+/// answer is a status, its challenges, and `close` if the connection ends after it. `end` ends the connection without an
+/// answer. Requests below `/first` are accepted as a server has to, on a connection that then ends, and are not recorded.
 final class HandshakeUpstream: Sendable {
     let port: UInt16
     private let listener: Int32
@@ -34,13 +34,13 @@ final class HandshakeUpstream: Sendable {
     /// Its threads end by themselves once their peers are gone.
     deinit { _ = shutdown(listener, Int32(SHUT_RDWR)) }
 
-    /// The requests of each connection that carried any, in the order of the first.
+    /// Requests of each connection that carried any, in the order of their first requests.
     var connections: [[String]] { log.state.withLock { $0.connections.map(\.requests) } }
 
-    /// User and domain of each third message, and the names that came by Basic.
+    /// User and domain of each third message, and the user names of Basic.
     var users: Set<String> { log.state.withLock { $0.users } }
 
-    /// Whether a request came without the caller's own field that had to have it.
+    /// Requests that lacked the caller's own field and had to have it.
     var lostFields: [String] { log.state.withLock { $0.lostFields } }
 }
 
@@ -107,7 +107,7 @@ private final class Log: Sendable {
 private struct Arrival {
     let method, path: String
     var message = "-"
-    /// `DOMAIN\user` of a third message, and the name that goes by Basic.
+    /// `DOMAIN\user` of a third message, or the user name of Basic.
     var user: String?
     let hasOwnField: Bool
     private let length: Int?
@@ -128,13 +128,13 @@ private struct Arrival {
         if bytes[8] == 3 { user = "\(Self.field(at: 28, of: bytes))\\\(Self.field(at: 36, of: bytes))" }
     }
 
-    /// As the tables have it.
+    /// Notation of the tables.
     var note: String {
         let sent = message == "basic" ? " basic:\(user ?? "")" : message == "-" ? "" : " \(message)"
         return "\(method) \(path)\(sent)" + (length.map { " \($0)" } ?? "")
     }
 
-    /// A field of an AUTHENTICATE_MESSAGE (MS-NLMP §2.2.1.3), of which only ASCII is expected.
+    /// Returns a field of an AUTHENTICATE_MESSAGE (MS-NLMP §2.2.1.3), as ASCII.
     private static func field(at place: Int, of bytes: [UInt8]) -> String {
         guard bytes.count >= place + 8 else { return "" }
         let length = Int(bytes[place]) | Int(bytes[place + 1]) << 8
@@ -143,9 +143,9 @@ private struct Arrival {
     }
 }
 
-/// What goes out.
+/// An answer of the script.
 private struct Answer {
-    /// `nil`: nothing.
+    /// Text of the answer; nil if nothing is sent.
     var text: String?
     let closes: Bool
 
@@ -166,8 +166,8 @@ private struct Answer {
         "overlong": "NTLM \(Base64.encode(challengeMessage(0xFFFF)))",
     ]
 
-    /// A CHALLENGE_MESSAGE (MS-NLMP §2.2.1.2) of the domain DEMO: Unicode, a target, NTLM, a domain, extended session security, target
-    /// information; `extra` bytes of that beyond what there has to be.
+    /// Returns a CHALLENGE_MESSAGE (MS-NLMP §2.2.1.2) of the domain DEMO: Unicode, a target, NTLM, a domain, extended
+    /// session security, target information; `extra` bytes of that are padding.
     private static func challengeMessage(_ extra: Int) -> [UInt8] {
         let name: [UInt8] = [0x44, 0, 0x45, 0, 0x4D, 0, 0x4F, 0]
         var info: [UInt8] = [2, 0, 8, 0] + name + [1, 0, 8, 0] + name
@@ -181,6 +181,6 @@ private struct Answer {
 }
 
 extension String {
-    /// The parts between occurrences of `separator`.
+    /// Returns the parts between occurrences of `separator`.
     func components(by separator: String) -> [String] { split(separator: separator).map(String.init) }
 }

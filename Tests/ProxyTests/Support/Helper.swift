@@ -6,7 +6,7 @@ import ChallengeHandling
 import Curl
 import Glibc
 
-/// A server in a process of its own, from `Tests/Scripts` or the machine's, which ends with this object.
+/// A server in its own process, from `Tests/Scripts` or the system, which ends with this object.
 final class Helper {
     struct Problem: Error {
         var doing: String
@@ -16,7 +16,7 @@ final class Helper {
     private let input: Int32
     private let output: Int32
 
-    /// Starts a program; one without a slash is looked for as a shell does.
+    /// Starts a program. A name without a slash is searched in PATH.
     init(_ arguments: [String]) throws {
         var (toChild, fromChild): ((Int32, Int32), (Int32, Int32)) = ((-1, -1), (-1, -1))
         try Self.pipe(&toChild)
@@ -26,7 +26,7 @@ final class Helper {
         defer { unsafe posix_spawn_file_actions_destroy(&actions) }
         unsafe posix_spawn_file_actions_adddup2(&actions, toChild.0, 0)
         unsafe posix_spawn_file_actions_adddup2(&actions, fromChild.1, 1)
-        // It is killed where this process ends in a way that leaves no time for `deinit`.
+        // The kernel kills it if this process ends without running `deinit`.
         var strings = unsafe (["/usr/bin/setpriv", "--pdeathsig", "KILL", "--"] + arguments).map { unsafe strdup($0) }
         unsafe strings.append(nil)
         defer { unsafe strings.forEach { unsafe free($0) } }
@@ -42,14 +42,14 @@ final class Helper {
         _ = (close(input), close(output))
     }
 
-    /// Ends it now.
+    /// Ends the process now.
     func end() {
         kill(pid, SIGKILL)
         var status: Int32 = 0
         while unsafe waitpid(pid, &status, 0) < 0 && errno == EINTR {}
     }
 
-    /// The first line that it prints.
+    /// Returns the first line of its output.
     func line() throws -> String {
         var text: [UInt8] = []
         while true {
@@ -63,13 +63,13 @@ final class Helper {
         }
     }
 
-    /// The port that it prints.
+    /// Returns the port that it prints.
     func port() throws -> UInt16 {
         guard let port = UInt16(try line()) else { throw Problem(doing: "read a port") }
         return port
     }
 
-    /// Runs a program to its end and returns whether that was a good one.
+    /// Runs a program to its end and returns true if it succeeds.
     static func run(_ arguments: [String]) throws -> Bool {
         let helper = try Helper(arguments)
         var status: Int32 = 0
@@ -77,9 +77,9 @@ final class Helper {
         return status == 0
     }
 
-    /// The path of a script of `Tests/Scripts`.
+    /// Returns the path of a script of `Tests/Scripts`.
     static func script(_ name: String, file: String = #filePath) -> String {
-        // Through links, by which a build may see this folder.
+        // Links are resolved, since a build may see this folder through one.
         guard let here = unsafe realpath(file, nil) else { return name }
         defer { unsafe free(here) }
         let folders = unsafe String(cString: here).split(separator: "/").dropLast(3)
@@ -88,7 +88,7 @@ final class Helper {
 
     private static func pipe(_ ends: inout (Int32, Int32)) throws {
         var pair: [Int32] = [-1, -1]
-        // Of a pair of sockets, as Glibc's module lacks pipe2, and a descriptor must not reach another test's child.
+        // A pair of sockets, as Glibc's module lacks pipe2, and a child of another test must not inherit a descriptor.
         let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
         guard unsafe socketpair(AF_UNIX, type, 0, &pair) == 0 else { throw Problem(doing: "make a pipe: \(errno)") }
         ends = (pair[0], pair[1])
@@ -97,7 +97,7 @@ final class Helper {
 
 /// Authorities, certificates and keys, as `Tests/Scripts/certificates` makes them; one set for all tests.
 enum Certificates {
-    /// The folder that they lie in, which goes when the process ends.
+    /// Folder of these files, removed when the process ends.
     static let folder: String = {
         var template = Array("/tmp/countersign-tls-XXXXXX".utf8CString)
         unsafe mkdtemp(&template)
@@ -107,16 +107,16 @@ enum Certificates {
         return path
     }()
 
-    /// The path of one of them.
+    /// Returns the path of one of these files.
     static func path(_ name: String) -> String { "\(folder)/\(name)" }
 
-    /// The bytes of one of them, as connections are given them.
+    /// Returns the content of one of these files, as connections take it.
     static func blob(_ name: String) -> Blob { Blob(bytes(path(name)).span) }
 
     /// The pin of the server's key.
     static var pin: String { String(decoding: bytes(path("server.pin")), as: UTF8.self) }
 
-    /// The bytes of a file; none where there is none.
+    /// Returns the bytes of a file; empty if it does not exist.
     static func bytes(_ path: String) -> [UInt8] {
         let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { return [] }
@@ -127,12 +127,13 @@ enum Certificates {
     }
 }
 
-/// A server of HTTP/1.1 within TLS: `Tests/Scripts/tls-upstream`.
+/// HTTP/1.1 server with TLS: `Tests/Scripts/tls-upstream`.
 final class TLSUpstream {
     let port: UInt16
     private let helper: Helper
 
-    /// `certificate`: one of `Certificates`; `clients`: it wants one of that authority; `version`: the latest that it speaks.
+    /// Starts the server. `certificate`: one of `Certificates`; `clients`: the authority of the client certificates that it
+    /// requires; `version`: its highest version of TLS.
     init(
         certificate: String = "server.pem", key: String = "server.key", clients: String? = nil, version: String? = nil,
         host: String = "127.0.0.1"
@@ -146,7 +147,7 @@ final class TLSUpstream {
 }
 
 extension ConnectionSettings {
-    /// Trusts the authority of `Certificates`.
+    /// Returns settings that trust the authority of `Certificates`.
     static func trusting(
         _ authority: String = "ca.pem", _ change: (inout ConnectionSettings) -> Void = { _ in }
     ) -> ConnectionSettings {
@@ -158,7 +159,7 @@ extension ConnectionSettings {
 }
 
 extension UpstreamPlan {
-    /// An upstream named `bank` at `localhost`.
+    /// Returns an upstream named `bank` at `localhost`.
     static func secure(
         host: String = "localhost", port: UInt16, scheme: Origin.Scheme = .https, connections: ConnectionSettings,
         timeouts: Timeouts = Timeouts(), logins: [Authenticator] = []
@@ -171,13 +172,13 @@ extension UpstreamPlan {
     }
 }
 
-/// A server of HTTP/2 that does what a request's path says: `Tests/Scripts/h2-upstream`.
+/// HTTP/2 server that does what a request's path says: `Tests/Scripts/h2-upstream`.
 final class H2Upstream {
     let port: UInt16
     private let isTLS: Bool
     private let helper: Helper
 
-    /// `streams`: how many it takes at once on a connection; `window`: of each request's body.
+    /// Starts the server. `streams`: concurrent streams per connection; `window`: window of each request's body.
     init(tls: Bool = true, streams: Int = 100, window: Int = 65_535) throws {
         var arguments = [Helper.script("h2-upstream"), "--streams", "\(streams)", "--window", "\(window)"]
         if tls { arguments += ["--tls", Certificates.path("server.pem"), Certificates.path("server.key")] }
@@ -186,10 +187,10 @@ final class H2Upstream {
         isTLS = tls
     }
 
-    /// Ends it.
+    /// Ends the server.
     func end() { helper.end() }
 
-    /// The plan of it, named `bank`.
+    /// Returns a plan of this upstream, named `bank`.
     func plan(
         version: ConnectionSettings.Version = .auto, timeouts: UpstreamPlan.Timeouts = .init(),
         logins: [Authenticator] = []

@@ -22,7 +22,7 @@ final class Peer {
         limitWaiting(number)
     }
 
-    /// Connects to a port of 127.0.0.1. `receiveBuffer`: of that size, so that little is on the way.
+    /// Connects to a port of 127.0.0.1. `receiveBuffer`: its size; with a small one few bytes are in transit.
     init(port: UInt16, receiveBuffer: Int32? = nil) throws {
         number = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         limitWaiting(number)
@@ -31,7 +31,7 @@ final class Peer {
         }
         let result = unsafe withLoopback(port: port) { unsafe connect(number, $0, $1) }
         guard result == 0 else { throw Problem(doing: "connect: \(errno)") }
-        // What is sent in two parts is there at once, and not when the first is acknowledged.
+        // The second part of a message does not wait for the acknowledgement of the first.
         var one: Int32 = 1
         _ = unsafe setsockopt(
             number, Int32(IPPROTO_TCP), TCP_NODELAY, &one, socklen_t(MemoryLayout<Int32>.size))
@@ -69,12 +69,12 @@ final class Peer {
         }
     }
 
-    /// Sends until `proxy` takes nothing more, though it has nothing else to do, and returns how much it took.
+    /// Sends until the idle `proxy` takes nothing more, and returns the number of bytes taken.
     func sendUntilHeld(_ limit: Int, by proxy: TestProxy) -> Int {
         sendUntilHeld([UInt8](repeating: 0x62, count: 65_536), limit, by: proxy)
     }
 
-    /// The same with those bytes, once.
+    /// Sends these bytes once, until `proxy` takes nothing more, and returns the number of bytes taken.
     func sendUntilHeld(_ bytes: [UInt8], by proxy: TestProxy) -> Int { sendUntilHeld(bytes, bytes.count, by: proxy) }
 
     private func sendUntilHeld(_ piece: [UInt8], _ limit: Int, by proxy: TestProxy) -> Int {
@@ -91,7 +91,7 @@ final class Peer {
                 sent += count
                 isHeld = false
             } else {
-                // The kernel's bytes are the proxy's to take, and those on the way are not there yet.
+                // Bytes in the kernel can still be read by the proxy, and those in transit have not arrived yet.
                 guard !isHeld else { break }
                 isHeld = hasArrived
                 proxy.settle()
@@ -100,7 +100,7 @@ final class Peer {
         return sent
     }
 
-    /// True if the kernel of the other side has all that ours let go; so it is for a socket that is not TCP.
+    /// True if the other side's kernel has all bytes that ours has sent, as always for a socket that is not TCP.
     private var hasArrived: Bool {
         var info = tcp_info()
         var size = socklen_t(MemoryLayout<tcp_info>.size)
@@ -121,7 +121,7 @@ final class Peer {
         buffer.removeFirst(wanted.count)
     }
 
-    /// The text up to and including that one.
+    /// Returns the text up to and including `end`.
     func read(until end: String) throws -> String {
         while true {
             if let range = buffer.firstRange(of: Array(end.utf8)) {
@@ -133,7 +133,7 @@ final class Peer {
         }
     }
 
-    /// Exactly that many bytes.
+    /// Returns exactly `count` bytes.
     func read(count: Int) throws -> [UInt8] {
         while buffer.count < count {
             guard receive() > 0 else { throw Problem(doing: "read \(count) bytes, got \(buffer.count)") }
@@ -142,23 +142,24 @@ final class Peer {
         return Array(buffer.prefix(count))
     }
 
-    /// Drops what has been received, and returns how much that was.
+    /// Discards the received bytes, and returns their number.
     func drain() -> Int {
         defer { buffer.removeAll() }
         return buffer.count
     }
 
-    /// One head.
+    /// Returns the next head.
     func head() throws -> String { try read(until: "\r\n\r\n") }
 
-    /// The head that comes next, left where it is.
+    /// Returns the next head, and leaves it unread.
     func peekHead() -> String? {
         guard let head = try? head() else { return nil }
         buffer = Array(head.utf8) + buffer
         return head
     }
 
-    /// One message: its head, and the body that `Content-Length` tells, or one in chunks as it came. One that waits for 100 is asked for.
+    /// Returns one message: its head, and its body by `Content-Length`, or in chunks as received. Answers an expectation
+    /// of 100.
     func message() throws -> (head: String, body: String) {
         let head = try head()
         if head.contains("\r\nExpect: 100-continue\r\n") { try send("HTTP/1.1 100 Continue\r\n\r\n") }
@@ -168,7 +169,7 @@ final class Peer {
         return (head, String(decoding: try read(count: count), as: UTF8.self))
     }
 
-    /// All that comes until the other side ends; `nil` where it ends with a reset.
+    /// Returns all input until the other side closes; `nil` if it ends with a reset.
     func readAll() throws -> String? {
         while true {
             let count = receive()
@@ -180,7 +181,7 @@ final class Peer {
         }
     }
 
-    /// Waits until the other side is gone, in whatever way.
+    /// Waits until the other side has closed or reset the connection.
     func expectEnd() throws {
         while true {
             let count = receive()
@@ -190,14 +191,14 @@ final class Peer {
         }
     }
 
-    /// Whether something has come, or the end.
+    /// True if bytes or the end have arrived.
     var hasNews: Bool {
         if !buffer.isEmpty { return true }
         var entry = pollfd(fd: number, events: Int16(POLLIN), revents: 0)
         return unsafe poll(&entry, 1, 0) > 0
     }
 
-    /// Takes one byte, and leaves all others with the kernel.
+    /// Reads one byte, and leaves the others in the kernel.
     func readByte() -> Bool {
         var byte: UInt8 = 0
         return unsafe recv(number, &byte, 1, 0) == 1
@@ -205,10 +206,10 @@ final class Peer {
 
     // MARK: Ending
 
-    /// Ends our side only.
+    /// Closes the sending side only.
     func finish() { _ = shutdown(number, Int32(SHUT_WR)) }
 
-    /// Ends with a reset.
+    /// Closes with a reset.
     func reset() {
         var option = linger(l_onoff: 1, l_linger: 0)
         _ = unsafe setsockopt(number, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))
@@ -233,10 +234,10 @@ final class Peer {
     }
 }
 
-/// Closes `peer`, from a thread of its own, as soon as a head has come in.
+/// Closes `peer`, on another thread, as soon as a head has arrived.
 func startThread(closing peer: Peer) {
     struct Carrier: @unchecked Sendable {
-        // Handed over: whoever starts the thread does not use it any more.
+        // Transferred: the caller does not use it any more.
         let peer: Peer
     }
     let carrier = Carrier(peer: peer)
@@ -246,21 +247,21 @@ func startThread(closing peer: Peer) {
     }
 }
 
-/// No wait on `number` lasts longer than five minutes.
+/// Limits all waits on `number` to five minutes.
 private func limitWaiting(_ number: Int32) {
     var limit = timeval(tv_sec: 300, tv_usec: 0)
     _ = unsafe setsockopt(number, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
     _ = unsafe setsockopt(number, SOL_SOCKET, SO_SNDTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
 }
 
-/// A long run of bytes of which each piece differs from every other, so that nothing lost, doubled or moved goes unseen.
+/// A long sequence of bytes whose pieces all differ, so that lost, repeated or moved bytes are noticed.
 struct Pattern {
     static let piece = 65_536
     private var state: UInt64
 
     init(seed: UInt64) { state = seed }
 
-    /// The next piece.
+    /// Returns the next piece.
     mutating func next() -> [UInt8] {
         unsafe [UInt8](unsafeUninitializedCapacity: Self.piece) { buffer, count in
             unsafe UnsafeMutableRawBufferPointer(buffer).withMemoryRebound(to: UInt64.self) { words in
@@ -275,10 +276,10 @@ struct Pattern {
 }
 
 extension Peer {
-    /// Sends a pattern of `size` bytes, a multiple of its piece, from a thread of its own.
+    /// Sends a pattern of `size` bytes, a multiple of its piece, on another thread.
     final class Stream: Sendable {
         private struct Carrier: @unchecked Sendable {
-            // The thread only sends and whoever started it only receives: neither touches what the other changes.
+            // The thread only sends and its starter only receives, so they share no mutable state.
             let peer: Peer
         }
         private let isDone = Signal()
@@ -294,14 +295,14 @@ extension Peer {
             }
         }
 
-        /// Whether all is sent or sending has failed.
+        /// True if all is sent, or sending has failed.
         var isOver: Bool { isDone.isSet }
 
         /// Waits until all is sent or sending has failed.
         func join() { isDone.wait() }
     }
 
-    /// Whether exactly that pattern comes next.
+    /// Returns true if exactly that pattern comes next.
     func receives(seed: UInt64, size: Int) throws -> Bool {
         var pattern = Pattern(seed: seed)
         for _ in 0..<size / Pattern.piece where try read(count: Pattern.piece) != pattern.next() { return false }

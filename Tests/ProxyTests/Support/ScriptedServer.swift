@@ -5,7 +5,8 @@ import HTTPWire
 
 @testable import Proxy
 
-/// Carries out what a machine decides, and notes it. PUT is answered by a reply, all else by a response once its body is there.
+/// Carries out a machine's decisions, and records them. PUT is answered by a local reply, other methods by a response
+/// after their body.
 struct ScriptedServer: ~Copyable {
     private var machine = HTTP1ServerMachine(limits: HeadLimits(), bodyPace: 8, trapsMisuse: false)
     private var input = ByteQueue()

@@ -5,7 +5,7 @@ import Glibc
 import Synchronization
 import TestSupport
 
-/// An upstream whose every byte the test says: it accepts a connection when the test asks for one.
+/// Upstream whose every byte the test sends. It accepts a connection when the test asks for one.
 final class ScriptedUpstream {
     let port: UInt16
     private let listener: Int32
@@ -14,7 +14,7 @@ final class ScriptedUpstream {
         var doing: String
     }
 
-    /// `receiveBuffer`: of the connections, so that little is on the way.
+    /// Listens. `receiveBuffer`: size for the connections; with a small one few bytes are in transit.
     init(receiveBuffer: Int32? = nil) throws {
         let (listener, port) = loopbackSocket()
         (self.listener, self.port) = (listener, port)
@@ -30,7 +30,7 @@ final class ScriptedUpstream {
 
     deinit { close(listener) }
 
-    /// The next connection.
+    /// Returns the next connection.
     func accept() throws -> Peer {
         let accepted = Glibc.accept(listener, nil, nil)
         guard accepted >= 0 else { throw Problem(doing: "accept: \(errno)") }
@@ -38,28 +38,28 @@ final class ScriptedUpstream {
         return Peer(accepted: accepted)
     }
 
-    /// Whether somebody has connected.
+    /// True if a connection waits.
     var hasCaller: Bool {
         var entry = pollfd(fd: listener, events: Int16(POLLIN), revents: 0)
         return unsafe poll(&entry, 1, 0) > 0
     }
 }
 
-/// An upstream that answers by itself, on a thread per connection, what `answer` says to a request's head and body; an empty text
+/// Upstream that answers each request by a closure of its head and body, on a thread per connection. An empty answer
 /// ends the connection.
 final class AnsweringUpstream: Sendable {
     let port: UInt16
     private let listener: Int32
     private let count = Mutex(0)
 
-    /// How many requests came.
+    /// Number of requests.
     var requests: Int { count.withLock { $0 } }
 
     convenience init(_ answer: @escaping @Sendable (_ head: String, _ body: String) -> String) throws {
         try self.init(perConnection: { answer })
     }
 
-    /// `answers` is asked once for each connection.
+    /// Listens. `answers` is called once for each connection.
     init(perConnection answers: @escaping @Sendable () -> (_ head: String, _ body: String) -> String) throws {
         let (listener, port) = loopbackSocket()
         (self.listener, self.port) = (listener, port)
@@ -89,7 +89,7 @@ final class AnsweringUpstream: Sendable {
             while let request = try? peer.message() {
                 owner?.count.withLock { $0 += 1 }
                 let text = answer(request.head, request.body)
-                // What was noted meanwhile may be waited for.
+                // A test may wait for what the closure has recorded.
                 Bell.shared.ring()
                 guard !text.isEmpty, (try? peer.send(text)) != nil else { return }
             }

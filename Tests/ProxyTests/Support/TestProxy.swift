@@ -17,7 +17,7 @@ final class TestProxy {
     let server: ProxyServer
     /// The wall clock.
     let clock = ManualClock()
-    /// The clock of the workers' time limits, which stands until a test lets time pass.
+    /// Clock of the workers' time limits, which stands still until a test lets time pass.
     let time = ManualLoopClock.ringing()
     let log = LoginLog()
     let services: ClientServices
@@ -41,7 +41,7 @@ final class TestProxy {
         try server.apply(plan)
     }
 
-    /// One listener before one upstream.
+    /// Starts a proxy with one listener and one upstream.
     convenience init(
         _ upstream: UpstreamPlan, workers: Int = 1, limits: WorkerLimits = WorkerLimits(),
         sessions: SessionLimits = SessionLimits(), spool: ReplaySpool? = nil,
@@ -60,17 +60,17 @@ final class TestProxy {
 
     var port: UInt16 { TestSupport.port(of: server.descriptors[0]) }
 
-    /// A caller of the first listener.
+    /// Connects a caller to the first listener.
     func connect(receiveBuffer: Int32? = nil) throws -> Peer { try Peer(port: port, receiveBuffer: receiveBuffer) }
 
-    /// One request on a connection of its own, and its whole answer.
+    /// Sends one request on its own connection, and returns the complete answer.
     func fetch(_ request: String) throws -> (head: String, body: String) {
         let caller = try connect()
         try caller.send(request)
         return try caller.message()
     }
 
-    /// What the workers have counted up to now.
+    /// Current counters of the workers.
     var reading: ProxyReading {
         let isThere = Signal()
         server.readings.ask { isThere.set() }
@@ -78,21 +78,21 @@ final class TestProxy {
         return server.readings.latest
     }
 
-    /// How many exchanges wait for a login.
+    /// Number of exchanges that wait for a login.
     var waiters: Int {
         services.gate.read({ $0.sessions.states(now: clock.now) }).values.reduce(0) { sum, authenticator in
             if case .loggingIn(let waiters) = authenticator { sum + waiters } else { sum }
         }
     }
 
-    /// Waits until `condition` holds: it is looked at whenever something has happened.
+    /// Waits until `condition` holds. It is evaluated after every event.
     func wait(_ what: Comment, location: SourceLocation = #_sourceLocation, until condition: () -> Bool) {
         if !Bell.shared.wait(until: condition) {
             Issue.record("waited in vain for \(what)", sourceLocation: location)
         }
     }
 
-    /// The same, and lets a step of time pass whenever that is not so yet.
+    /// Waits until `condition` holds, and lets a step of time pass whenever it does not yet.
     func wait(
         _ what: Comment, passing step: Duration, location: SourceLocation = #_sourceLocation,
         until condition: () -> Bool
@@ -104,17 +104,17 @@ final class TestProxy {
         }
     }
 
-    /// Waits until the workers have done all that there is to do at the present time, with all that has been sent to them.
+    /// Waits until the workers have done everything due at the present time, with all input sent to them so far.
     func settle(location: SourceLocation = #_sourceLocation) {
         #expect(time.settle(), "a worker does not come to rest", sourceLocation: location)
     }
 
-    /// Lets time pass, and waits until all that falls due in it has happened.
+    /// Lets time pass, and waits until everything due in it has happened.
     func pass(_ duration: Duration, location: SourceLocation = #_sourceLocation) {
         #expect(time.pass(duration), "a worker does not come to rest", sourceLocation: location)
     }
 
-    /// Waits until no caller is connected any more; what those still send who were refused is read over for two seconds.
+    /// Waits until no caller is connected any more. Bytes of refused callers are discarded for two seconds.
     func expectNoConnections(location: SourceLocation = #_sourceLocation) {
         settle()
         if server.figures.openConnections > 0 { pass(.seconds(2)) }
@@ -129,7 +129,7 @@ extension ListenerPlan {
 }
 
 extension UpstreamPlan {
-    /// An upstream named `bank` on a port of 127.0.0.1.
+    /// Returns an upstream named `bank` on a port of 127.0.0.1.
     static func bank(
         port: UInt16, path: String = "/", timeouts: Timeouts = Timeouts(),
         replay: ReplayTiers = ReplayTiers(memory: 64 * 1024), forwarding: ForwardingPolicy = ForwardingPolicy(),
@@ -144,7 +144,7 @@ extension UpstreamPlan {
 }
 
 extension Authenticator {
-    /// A login named `bank` that does what `body` says; `body` is told how many times it has run, from 1.
+    /// Returns a login named `bank` that runs `body` with the number of the run, from 1.
     static func scripted(
         port: UInt16, trigger: Trigger = .mobileFirst, isAhead: Bool = false, isKept: Bool = false,
         scope: String = "",
@@ -164,15 +164,15 @@ extension Authenticator {
     }
 }
 
-/// A request without a body, as callers send it.
+/// Returns a request without a body, as callers send it.
 func get(_ path: String = "/", _ fields: String = "") -> String {
     "GET \(path) HTTP/1.1\r\nHost: localhost\r\n\(fields)\r\n"
 }
 
-/// An answer with `Content-Length`.
+/// Returns an answer with `Content-Length`.
 func answer(_ status: String = "200 OK", _ body: String = "", _ fields: String = "") -> String {
     "HTTP/1.1 \(status)\r\n\(fields)Content-Length: \(body.utf8.count)\r\n\r\n\(body)"
 }
 
-/// What a MobileFirst resource says to a request without a token.
+/// Answer of a MobileFirst resource to a request without a token.
 let challenge = answer("401 Unauthorized", "denied", "WWW-Authenticate: Bearer\r\n")

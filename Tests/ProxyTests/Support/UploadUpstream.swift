@@ -7,9 +7,9 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// An upstream that takes long bodies, on a thread per connection, and remembers them.
+/// Upstream that receives long bodies, on a thread per connection, and records them.
 final class UploadUpstream: Sendable {
-    /// A request that came with all of its body.
+    /// A request that arrived with its whole body.
     struct Upload: Sendable {
         var head: String
         var body: LongBody
@@ -17,15 +17,15 @@ final class UploadUpstream: Sendable {
         func has(_ field: String) -> Bool { head.contains("\r\n\(field)\r\n") }
     }
 
-    /// What is done when a head is there.
+    /// Reaction to a head.
     enum Reaction: Sendable {
-        /// So much of the body is read, then the connection is closed.
+        /// The connection is closed after that many bytes of the body.
         case hangUp(after: Int)
-        /// The body is read, after `100 Continue` where the head asks for that.
+        /// The body is read, after `100 Continue` if the head expects it.
         case read
-        /// The same without that: the expectation is ignored.
+        /// The body is read; an expectation is ignored.
         case readSilently
-        /// This is the answer; the body is not read, the connection is closed.
+        /// The answer is sent without reading the body, and the connection is closed.
         case refuse(String)
     }
 
@@ -35,12 +35,12 @@ final class UploadUpstream: Sendable {
     private let react: @Sendable (_ head: String) -> Reaction
     private let answer: @Sendable (Upload) -> String
 
-    /// The requests that came whole.
+    /// Requests that arrived completely.
     var uploads: [Upload] { state.withLock { $0.uploads } }
-    /// The heads of all that came.
+    /// Heads of all requests.
     var heads: [String] { state.withLock { $0.heads } }
 
-    /// `answer` says what is answered to a whole request.
+    /// Listens. `answer` returns the answer to a complete request.
     init(
         react: @escaping @Sendable (_ head: String) -> Reaction = { _ in .read },
         answer: @escaping @Sendable (Upload) -> String
@@ -97,7 +97,7 @@ final class UploadUpstream: Sendable {
 }
 
 extension Peer {
-    /// The body behind a head, decoded.
+    /// Returns the decoded body after a head.
     func body(of head: String) throws -> LongBody {
         guard !head.contains("\r\nTransfer-Encoding: chunked\r\n") else { return LongBody(try chunks()) }
         let length = head.split(separator: "\r\n").first { $0.lowercased().hasPrefix("content-length: ") }
@@ -116,7 +116,7 @@ extension Peer {
     }
 }
 
-/// Sends `bytes` from a thread of its own, while the test reads what comes back.
+/// Sends `bytes` on another thread, while the test reads the answer.
 func startThread(sending bytes: [UInt8], to peer: Peer) {
     struct Carrier: @unchecked Sendable {
         // The thread only sends, and the test only receives.
@@ -126,7 +126,7 @@ func startThread(sending bytes: [UInt8], to peer: Peer) {
     inBackground { try? carrier.peer.send(bytes) }
 }
 
-/// A directory of the test's own, gone with this object.
+/// Directory of one test, removed with this object.
 final class SpoolDirectory {
     let path = "/tmp/countersign-spool-\(getpid())-\(UInt64.random(in: 0 ... .max))"
 
@@ -137,7 +137,7 @@ final class SpoolDirectory {
     func spool(limit: Int = 256 << 20) -> ReplaySpool { ReplaySpool(directory: path, limit: limit, now: { 0 }) }
 }
 
-/// Numbers of the descriptors that this process holds within a directory, unnamed files included.
+/// Returns the descriptors of this process for files within a directory, unnamed files included.
 func descriptors(within directory: String) -> [Int] {
     (0..<4096).filter { number in
         unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 4096) { space in
@@ -149,13 +149,13 @@ func descriptors(within directory: String) -> [Int] {
     }
 }
 
-/// A body that is not printed where a comparison fails.
+/// A body that is not printed if a comparison fails.
 struct LongBody: Sendable, Equatable, CustomTestStringConvertible {
     let bytes: [UInt8]
 
     init(_ bytes: [UInt8]) { self.bytes = bytes }
 
-    /// One that tells where each of its bytes stands.
+    /// Creates a body whose bytes differ by position.
     init(count: Int) {
         bytes = unsafe [UInt8](unsafeUninitializedCapacity: count) { space, initialized in
             for index in 0..<count { unsafe space[index] = UInt8(truncatingIfNeeded: index &* 31 &+ index >> 8) }
@@ -167,7 +167,7 @@ struct LongBody: Sendable, Equatable, CustomTestStringConvertible {
     var testDescription: String { "\(count) bytes, \(bytes.hashValue)" }
 }
 
-/// A request with that body, by its length or in chunks.
+/// Returns a request with that body, by its length or in chunks.
 func post(_ body: LongBody, inChunksOf chunk: Int? = nil, to path: String = "/up") -> [UInt8] {
     let body = body.bytes
     let head = "POST \(path) HTTP/1.1\r\nHost: localhost\r\n"

@@ -130,7 +130,7 @@ struct TunnelTests {
                 default: end.1.reset()
                 }
             }
-            // A half-closed tunnel lasts until its other end closes, too.
+            // A half-closed tunnel lasts until its other end closes as well.
             for end in ends {
                 end.0.close()
                 end.1.close()
@@ -140,7 +140,7 @@ struct TunnelTests {
         try round(8)
         let before = openSockets(at: [proxy.port, server.port])
         try round(200)
-        // Two for each tunnel, if they were left behind.
+        // There would be two for each tunnel if they leaked.
         #expect(blockUntil { openSockets(at: [proxy.port, server.port]) < before + 100 })
         #expect(proxy.server.figures.openTunnels == 0)
     }
@@ -168,12 +168,12 @@ struct TunnelTests {
     }
 }
 
-/// A request for another protocol.
+/// Returns a request for another protocol.
 func upgrade(_ path: String = "/", to name: String = "echo", _ fields: String = "") -> String {
     get(path, "Connection: Upgrade\r\nUpgrade: \(name)\r\n\(fields)")
 }
 
-/// The answer that grants it.
+/// Returns the answer that switches to the protocol.
 func switching(to name: String = "echo", _ fields: String = "") -> String {
     "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: \(name)\r\n\(fields)\r\n"
 }
@@ -185,7 +185,7 @@ struct OpenTunnel {
     let caller: Peer
     let upstream: Peer
 
-    /// `buffer`: of either peer's receiving, so that little is on the way.
+    /// Opens a tunnel. `buffer`: size of each peer's receive buffer; with a small one few bytes are in transit.
     init(timeouts: UpstreamPlan.Timeouts = .init(), buffer: Int32? = nil) throws {
         server = try ScriptedUpstream(receiveBuffer: buffer)
         proxy = try TestProxy(.bank(port: server.port, timeouts: timeouts))
@@ -197,7 +197,7 @@ struct OpenTunnel {
         #expect(try caller.head().hasPrefix("HTTP/1.1 101 "))
     }
 
-    /// Waits until the proxy holds nothing of it any more.
+    /// Waits until the proxy has released the tunnel.
     func expectOver(location: SourceLocation = #_sourceLocation) {
         proxy.expectNoConnections(location: location)
         #expect(proxy.server.figures.openTunnels == 0, sourceLocation: location)

@@ -6,7 +6,7 @@ import ChallengeHandling
 import Proxy
 import Testing
 
-/// Answers that are none.
+/// Bytes that are not a valid answer.
 private let nonsense: [String] = [
     switching(to: "other"), switching(to: "echo, other"), "HTTP/1.1 101 Yes\r\nConnection: Upgrade\r\n\r\n",
     "HTTP/1.1 101 Yes\r\nUpgrade: echo\r\n\r\n",
@@ -105,7 +105,7 @@ struct UpgradeTests {
     @Test("a refusal of an upgrade is passed on unchanged, and ends the connection", arguments: [403, 426, 200, 503])
     func refused(status: Int) throws {
         let caller = try proxy.connect()
-        // What comes behind might be a request, or the other protocol already.
+        // The bytes after it might be a request, or already the other protocol.
         try caller.send(upgrade() + get("/smuggled"))
         let upstream = try server.accept()
         _ = try upstream.head()

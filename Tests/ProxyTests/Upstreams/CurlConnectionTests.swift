@@ -10,7 +10,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// Credentials named like their users, whose passwords may change.
+/// Credentials named after their users, whose passwords may change.
 private final class Users: CredentialProvider {
     private let number = Atomic<Int>(1)
 
@@ -24,7 +24,7 @@ private final class Users: CredentialProvider {
     func credential(named name: String) async throws(CredentialError) -> Credential? { credential(of: name) }
 }
 
-/// Tickets whose servers prove themselves by the word "right"; none for `nobody`.
+/// Provider of tickets whose servers authenticate by the word "right". It has none for `nobody`.
 private struct Office: TicketProvider {
     final class AnyTicket: Ticket {
         let lifetime: Int64 = 3_600
@@ -48,7 +48,7 @@ struct CurlConnectionTests {
     struct Case: Sendable, CustomTestStringConvertible {
         let number, script, latch, reason: String
         let schemes, users, requests, curlAnswers, answers: [String]
-        /// The requests of each connection.
+        /// Requests of each connection: curl's, and ours.
         let curl, ours: [[String]]
         let isHeld: Bool
         var testDescription: String { "test\(number): \(schemes.joined(separator: " ")), \(script)" }
@@ -73,7 +73,7 @@ struct CurlConnectionTests {
 
     init() { credentials = Users() }
 
-    /// A login by `schemes` with the credential of that name.
+    /// Returns a login by `schemes` with the credential of that name.
     private func login(_ schemes: [String], _ credential: String, at origin: Origin) -> Authenticator {
         let known: [String: any AuthenticationScheme] = [
             "ntlm": NTLMScheme(isSupported: true), "basic": BasicScheme(),
@@ -90,7 +90,7 @@ struct CurlConnectionTests {
             makeLogin: { SchemeLogin(plan, challenge: $0.challenge, scope: $0.scope, target: $0.target) })
     }
 
-    /// A proxy where the first of `users` has the whole upstream, or each of several the paths below the own name.
+    /// Returns a proxy where a single user has the whole upstream, or each of several the paths below its name.
     private func proxy(_ schemes: [String], _ users: [String], _ upstream: HandshakeUpstream) throws -> TestProxy {
         let base = WebURL(origin: Origin(scheme: .http, host: "127.0.0.1", port: upstream.port), path: "/")
         var authenticators = Authenticators()
@@ -107,7 +107,7 @@ struct CurlConnectionTests {
             attempts: attempts, credentials: credentials)
     }
 
-    /// Sends `METHOD PATH LENGTH`, and returns the status with the code of what the proxy says itself.
+    /// Sends `METHOD PATH LENGTH`, and returns the status, with the code of a local reply.
     private func answer(to request: String, by proxy: TestProxy) throws -> String {
         let words = request.components(by: " ")
         let length = words.count > 2 ? Int(words[2]) : nil

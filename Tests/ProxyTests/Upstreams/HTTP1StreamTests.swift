@@ -67,7 +67,7 @@ struct HTTP1StreamTests {
         try server.send(late)
         server = try upstream.accept()
         #expect(try server.head().hasPrefix("GET /again "))
-        // On a connection that has not rested it is the answer.
+        // On a connection that was not idle it is the answer.
         try server.send(late)
         #expect(try caller.message().head.hasPrefix("HTTP/1.1 408 "))
 
@@ -126,7 +126,7 @@ struct HTTP1StreamTests {
             try peer.send(get("/0"))
             _ = try peer.message()
         }
-        // The worker finds the next two requests at once, and stands still again at the first of them.
+        // The worker gets the next two requests at once, and blocks again at the first of them.
         try stalling[0].send(get("/1"))
         #expect(first.isThere.wait())
         try stalling[1].send(get("/2"))
@@ -134,7 +134,7 @@ struct HTTP1StreamTests {
         first.goesOn.set()
         #expect(second.isThere.wait())
         try server.send(answer("200 OK", "of nobody's"))
-        // On the loop's thread: so long was this turn.
+        // Runs on the loop's thread, so that this turn takes two milliseconds.
         second.atItsEnd.withLock { $0 = { [time = proxy.time] in time.advance(by: .milliseconds(2)) } }
         second.goesOn.set()
         proxy.settle()
@@ -217,7 +217,7 @@ struct HTTP1StreamTests {
         }
     }
 
-    /// The data of the chunks that come, up to and including the last.
+    /// Returns the data of the chunks that arrive, up to and including the last.
     private func decoded(from peer: Peer) throws -> String {
         var text = ""
         while true {
@@ -243,7 +243,7 @@ struct HTTP1StreamTests {
         #expect(try caller.message().body == "early")
         try caller.send("rest")
         #expect(try server.read(count: 4) == Array("rest".utf8))
-        // All of it has come, so the connection is as good as before.
+        // The whole body has arrived, so the connection can be used again.
         try caller.send("POST /2 HTTP/1.1\r\nHost: localhost\r\nContent-Length: 8\r\n\r\nhalf")
         _ = try server.head()
         try server.send(answer("413 Content Too Large", "no"))
@@ -287,7 +287,7 @@ struct HTTP1StreamTests {
             ProxyPlan(listeners: [(point: point, plan: .proxy())], upstreams: [.bank(port: upstream.port)]))
         try caller.send(get("/2"))
         #expect(try server.head().hasPrefix("GET /2 "))
-        // In the middle of an exchange: its line is closed behind it.
+        // During an exchange: its connection is closed after it.
         try proxy.server.apply(
             ProxyPlan(listeners: [(point: point, plan: .proxy())], upstreams: [.bank(port: other.port)]))
         try server.send(answer("200 OK", "two"))

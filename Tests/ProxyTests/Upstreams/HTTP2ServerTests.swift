@@ -10,7 +10,7 @@ import Testing
 
 @Suite("Servers of HTTP/2 as others run them")
 struct HTTP2ServerTests {
-    /// A port that was free a moment ago, and a folder of its own for a server.
+    /// Returns a port that was just free, and a folder for a server.
     private func place() throws -> (port: UInt16, folder: String) {
         let port = try ScriptedUpstream().port
         let folder = Certificates.path("server.\(port)")
@@ -26,7 +26,7 @@ struct HTTP2ServerTests {
         .secure(port: port, scheme: tls ? .https : .http, connections: .trusting { if !tls { $0.version = .http2 } })
     }
 
-    /// Sends as many requests at once, and returns how many were answered so.
+    /// Sends `number` requests at once, and returns the number of answers for which `isGood` is true.
     private func count(_ number: Int, of request: String, at proxy: TestProxy, _ isGood: (String, String) -> Bool)
         throws
         -> Int
@@ -114,7 +114,7 @@ struct HTTP2ServerTests {
         let proxy = try TestProxy(.secure(port: port, connections: .trusting(), logins: [login]))
         let body = LongBody(count: 300_000)
         for round in 0..<5 {
-            // In between, a connection of HTTP/2 rests that could be taken up.
+            // In between there is an idle connection of HTTP/2 that could be used again.
             #expect(try proxy.fetch(get()).body == "HTTP/2.0 GET ")
             let caller = try proxy.connect()
             startThread(sending: post(body, inChunksOf: isChunked ? 10_000 : nil, to: "/refused"), to: caller)
@@ -155,9 +155,9 @@ struct HTTP2FaultTests {
         let upstream = try H2Upstream()
         let proxy = try TestProxy(upstream.plan())
         let caller = try proxy.connect()
-        // Its last request: after a 502 the connection would else stay open for as long as idle ones do.
+        // The last request of its connection, which would otherwise stay open after a 502 until it is idle for too long.
         try caller.send("GET \(path) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-        // A reset, or an end before the last chunk or the last byte; 502 where nothing had gone out yet.
+        // A reset, or an end before the last chunk or the last byte; 502 if nothing was sent yet.
         if let all = try? caller.readAll() ?? "" {
             let isRefused = all.hasPrefix("HTTP/1.1 502 ")
             #expect(isRefused || !all.hasSuffix("0\r\n\r\n") && !all.contains("Content-Length: 4\r\n"), "\(all)")
@@ -200,7 +200,7 @@ struct HTTP2FaultTests {
         let other = try TestProxy(upstream.plan())
         for (number, method) in ["POST", "GET"].enumerated() {
             #expect(try proxy.fetch(get("/rest/\(kind)")).body == "ok")
-            // Until all of it has happened.
+            // Returns when all of it has happened.
             #expect(try other.fetch(get("/until/\(number + 1)/rested")).body == "ok")
             proxy.settle()
             let answer = try proxy.fetch("\(method) /sink HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\nab")

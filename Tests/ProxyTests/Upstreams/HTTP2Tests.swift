@@ -20,7 +20,7 @@ struct HTTP2Tests {
             for caller in callers { #expect(try caller.message().body == "ok") }
         }
         #expect(try proxy.fetch(get("/seen/slow/50/0/7")).body == "1")
-        // Without TLS libcurl before 8.0 cannot take up a connection again (curl #10634).
+        // Without TLS libcurl before 8.0 cannot reuse a connection (curl #10634).
         if tls || CurlFeatures.installed.versionNumber >= 0x08_00_00 {
             #expect(try proxy.fetch(get("/connections")).body == "1")
         }
@@ -61,7 +61,7 @@ struct HTTP2Tests {
             for caller in callers { try caller.send(get("/x")) }
             for caller in callers { #expect(try caller.message().body.hasPrefix("GET /x HTTP/1.1\r\n")) }
         }
-        // It offers no other, so there is none to agree on.
+        // The server offers no other version, so ALPN finds none in common.
         let other = try H2Upstream()
         let answer = try TestProxy(other.plan(version: .http1)).fetch(get("/echo"))
         #expect(answer.head.hasPrefix("HTTP/1.1 502 ") && !answer.body.contains("fields"))
@@ -146,7 +146,7 @@ struct HTTP2Tests {
             #expect(try caller.head().contains("Content-Length: \(count)\r\n"))
             #expect(try caller.read(count: count).elementsEqual(body))
         }
-        // The digest of what came down is that of what went up.
+        // The digests of the received and the sent body are equal.
         #expect(receipt == "3000000 \(Self.digest)")
         #expect(try proxy.fetch(get("/connections")).body == "1")
     }
@@ -161,9 +161,9 @@ struct HTTP2Tests {
         _ = try proxy.fetch(get("/echo"))
         let slow = try (0..<3).map { _ in try proxy.connect(receiveBuffer: 4096) }
         for caller in slow { try caller.send(get("/bytes/20000000")) }
-        // Who is held up by one of them is so until it reads.
+        // A stream that one of them blocked would stay blocked until it reads.
         for _ in 0..<50 { #expect(try proxy.fetch(get("/slow/10/x")).body == "ok") }
-        // All but windows, and what the kernel holds between here and the caller.
+        // All bytes except the windows and the kernel's buffers towards the callers.
         #expect(Int(try proxy.fetch(get("/left")).body) ?? 0 > 40_000_000)
         #expect(try proxy.fetch(get("/connections")).body == "1")
         for caller in slow {

@@ -9,12 +9,12 @@ import HTTPTypes
 import Proxy
 import Testing
 
-/// The settings' own check comes first; these are upstreams as it would not let them pass.
+/// Upstreams that the check of the settings, which comes first, would not accept.
 @Suite("Secrets in the clear, at the last moment")
 struct PlaintextTests {
     private func plan(host: String, isProxied: Bool, isAllowed: Bool, _ login: Authenticator) -> UpstreamPlan {
         var connections = ConnectionSettings()
-        // Nobody listens there: what gets that far is told apart from what is not sent.
+        // No process listens there, so an attempt to send fails in another way than a refusal.
         if isProxied { connections.proxy = "http://127.0.0.1:1" }
         connections.allowsPlaintext = isAllowed
         return .secure(host: host, port: 1, scheme: .http, connections: connections, logins: [login])
@@ -115,7 +115,7 @@ struct AuthorityTests {
     }
 }
 
-/// Takes whatever comes.
+/// Delegate that accepts everything.
 private final class Nobody: TransferDelegate {
     func transferReceived(headerLine: UnsafeRawBufferPointer) -> Bool { true }
     func transferReceived(body: UnsafeRawBufferPointer) -> BodyDisposition { .consumed }

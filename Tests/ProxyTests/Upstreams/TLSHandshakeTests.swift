@@ -9,7 +9,7 @@ import Testing
 
 @Suite("TLS handshakes with upstreams")
 struct TLSHandshakeTests {
-    /// What a request of `path` comes to at an upstream of TLS.
+    /// Returns the answer to a request for `path` of an upstream with TLS.
     private func fetch(
         _ path: String = "/who", from upstream: TLSUpstream, host: String = "localhost",
         _ connections: ConnectionSettings = .trusting()
@@ -18,7 +18,7 @@ struct TLSHandshakeTests {
         return try proxy.fetch(get(path))
     }
 
-    /// Expects a handshake to fail with these words, and nothing but words for a caller.
+    /// Expects a failed handshake: the local reply has these words, and no internals.
     private func expectFault(
         _ words: String, _ answer: (head: String, body: String), location: SourceLocation = #_sourceLocation
     ) {
@@ -116,7 +116,7 @@ struct TLSHandshakeTests {
         let upstream = try TLSUpstream(clients: "ca.pem", version: version)
         let answer = try fetch(from: upstream, .trusting { $0.show("client") })
         #expect(answer.body.hasPrefix("client TLS"))
-        // Before TLS 1.3 a server says no more than that it will not.
+        // Before TLS 1.3 the server's alert has no more than a general refusal.
         expectFault("wants a client certificate", try fetch(from: upstream))
         expectFault(
             "does not accept the client certificate", try fetch(from: upstream, .trusting { $0.show("stranger") }))
@@ -138,7 +138,7 @@ struct TLSHandshakeTests {
 }
 
 extension ConnectionSettings {
-    /// Shows that certificate of `Certificates`.
+    /// Presents that certificate of `Certificates`.
     fileprivate mutating func show(_ name: String) {
         certificate = Certificates.blob("\(name).pem")
         key = Certificates.blob("\(name).key")
@@ -164,7 +164,7 @@ struct TLSClosureTests {
             try short.send(get("/cut-body"))
             _ = try short.head()
             #expect(try short.readAll().map { $0 == "half" } ?? true)
-            // One whose end is told needs no such word.
+            // An answer whose end is known does not need the TLS closure.
             #expect(try proxy.fetch(get("/who")).body.hasPrefix("None TLSv1.3 "))
         }
     }

@@ -8,7 +8,7 @@ import Testing
 
 @Suite("Callers' places shared out")
 struct QuotaTableTests {
-    /// Takes places until there are none, at most 10,000; how many that were.
+    /// Enters until the table refuses, at most 10,000 times, and returns the number of entries.
     private func fill(_ table: inout QuotaTable, _ holder: QuotaHolder, at listener: String = "a") -> Int {
         for count in 0..<10_000 where table.enter(holder, at: listener) != nil { return count }
         return 10_000
@@ -65,10 +65,10 @@ struct QuotaTableTests {
         #expect(table.enter(.user(2), at: "a") == .full)
         #expect(admits(2, for: 0) && admits(1, for: 1) && admits(1, for: 0) && admits(2, for: 1))
         #expect(!admits(0, for: 1))
-        // What "b" leaves of its part would be kept for "b".
+        // The unused part of "b" stays reserved for "b".
         #expect(table.enter(.user(0), at: "b") == nil)
         #expect(!admits(2, at: "a", for: 0, at: "b"))
-        // Its share is used up; only its own can go.
+        // Its share is used up, so it can only replace its own connections.
         var full = QuotaTable(limit: 8)
         #expect(fill(&full, .user(1)) == 4)
         #expect(full.enter(.user(2), at: "a") == nil)

@@ -18,7 +18,7 @@ struct UpstreamCheckTests {
         return plan
     }
 
-    /// A proxy whose first check comes after half a second, and the next ones after the period each.
+    /// Returns a proxy whose first check comes after half a second, and the next ones after a period each.
     private func proxy(
         _ plan: UpstreamPlan, workers: Int = 1
     ) throws -> TestProxy {
@@ -81,7 +81,7 @@ struct UpstreamCheckTests {
         let proxy = try proxy(plan(upstream.port, statuses: [204], logins: [login]))
         proxy.pass(.milliseconds(500))
         proxy.wait("the login") { proxy.log.count == 1 }
-        // The login has begun just before the check is told that it waits for it.
+        // The login begins just before the check starts to wait for it.
         for _ in 0..<20 {
             proxy.pass(.milliseconds(100))
             #expect(proxy.waiters == 0)
@@ -92,7 +92,7 @@ struct UpstreamCheckTests {
         proxy.pass(.milliseconds(200))
         proxy.wait("the answer") { state(proxy) == .up }
         #expect(proxy.log.count == 1)
-        // Whoever comes finds the session.
+        // Callers find the session.
         #expect(try proxy.fetch(get()).head.hasPrefix("HTTP/1.1 204 "))
         #expect(proxy.log.count == 1)
         #expect(proxy.reading.upstreams.first?.challenges == [:])

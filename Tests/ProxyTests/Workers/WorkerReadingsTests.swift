@@ -11,9 +11,9 @@ import Testing
 @testable import ChallengeClient
 @testable import Proxy
 
-/// Tells how many exchanges there were, once the workers have been asked; or not, where `isStuck`.
+/// Service that answers with the number of exchanges after asking the workers, or never if `isStuck`.
 private final class Figures: LocalService {
-    /// Not held: the workers hold it by its listener.
+    /// Weak reference: the workers retain this service through its listener.
     private struct Asked { weak var readings: WorkerReadings? }
 
     private let asked = Mutex(Asked())

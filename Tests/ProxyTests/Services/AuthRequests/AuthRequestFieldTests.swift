@@ -62,7 +62,7 @@ struct AuthRequestFieldTests {
         #expect(head.contains("\r\nCountersign-Keep: Cookie\r\n"))
     }
 
-    /// Signs method and target, and cannot sign a body.
+    /// Signer of method and target, which cannot sign a body.
     private final class Signer: RequestSigner {
         let names: [HTTPField.Name] = [.authorization]
 

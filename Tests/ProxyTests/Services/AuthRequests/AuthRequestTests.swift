@@ -10,7 +10,7 @@ import Secrets
 import TestSupport
 import Testing
 
-/// A proxy whose listener is an auth-request listener, before an upstream that must get nothing.
+/// A proxy with an auth-request listener, and an upstream that must not get any request.
 struct AuthRequestRig {
     let proxy: TestProxy
     let upstream: AnsweringUpstream
@@ -40,18 +40,18 @@ struct AuthRequestRig {
                 upstreams: [plan(upstream.port)]))
     }
 
-    /// The head of the answer to an auth request by path.
+    /// Returns the head of the answer to an auth request by path.
     func ask(_ path: String = "/a", method: String = "GET", host: String = "bank.example", _ fields: String = "") throws
         -> String
     {
         try proxy.fetch("\(method) /authority\(path) HTTP/1.1\r\nHost: \(host)\r\n\(fields)\r\n").head
     }
 
-    /// What has come upstream.
+    /// Heads that reached the upstream.
     var heads: [String] { arrived.heads.all }
 }
 
-/// The auth request of an nginx.
+/// Returns the auth request of an nginx.
 func authRequest(_ method: String, _ uri: String, host: String = "bank.example", _ fields: String = "") -> String {
     "GET /authority HTTP/1.1\r\nHost: own\r\nX-Forwarded-Method: \(method)\r\nX-Forwarded-Uri: \(uri)\r\n"
         + "X-Forwarded-Host: \(host)\r\n\(fields)\r\n"
@@ -93,7 +93,7 @@ struct AuthRequestTests {
     func lifetime() throws {
         let rig = try AuthRequestRig { port in .bank(port: port, logins: [bearer(port, expiresIn: 60)]) }
         #expect(try rig.ask().contains("max-age=10\r\n"))
-        // The renewal comes ahead by a fifth of its life, and at random up to a quarter of that later.
+        // The renewal is due a fifth of the lifetime before the end, or randomly up to a quarter of that later.
         rig.proxy.clock.advance(by: 44)
         let head = try rig.ask()
         let seconds = head.firstRange(of: "max-age=").flatMap { Int(head[$0.upperBound...].prefix(while: \.isNumber)) }
@@ -189,7 +189,7 @@ struct AuthRequestTests {
                         .replacing("Host: own\r\n", with: "Host: localhost:8081\r\n"))
             }
             #expect(try ask("http://localhost:8081") == "Countersign-Code: caller-not-allowed")
-            // The other proxy's callers may come by TLS.
+            // The other proxy's callers may use TLS.
             #expect(try ask("http://bank.example") == "HTTP/1.1 200")
             #expect(try ask("https://bank.example") == "HTTP/1.1 200")
             #expect(try ask("https://bank.example:8443").hasPrefix("HTTP") == (browsers == .allow))
@@ -220,7 +220,7 @@ struct AuthRequestTests {
         let peer = try Peer(path: path)
         try peer.send(authRequest("GET", "/a").replacing("Host: own\r\n", with: "Host: some.other.example\r\n"))
         #expect(try peer.message().head.contains("\r\nAuthorization: Bearer t1\r\n"))
-        // The request in question is judged as ever.
+        // The original request is checked as usual.
         try peer.send(authRequest("GET", "/a", host: "evil.example"))
         #expect(try peer.message().head.contains("Countersign-Code: host-not-allowed\r\n"))
         _ = proxy

@@ -169,7 +169,7 @@ struct SPOPConnectionTests {
         #expect(variables["code"] == .text("login-failed"))
         guard case .text(let detail) = variables["detail"] else { throw Peer.Problem(doing: "read the detail") }
         #expect(detail.contains("tune.bufsize") && !detail.contains("ttt"))
-        // There was no room for it.
+        // The document did not fit in the frame.
         #expect(variables["document"] == nil)
     }
 

@@ -3,14 +3,14 @@
 
 import Testing
 
-/// The end of a connection at which HAProxy would be. It writes and reads frames by SPOE.txt of HAProxy alone.
+/// HAProxy's end of a connection. It writes and reads frames by HAProxy's SPOE.txt only.
 struct SPOPPeer {
-    /// A frame of the agent's.
+    /// A frame from the agent.
     struct Frame {
         var type: UInt8
         var stream: UInt64
         var number: UInt64
-        /// The items of a greeting or an end, or the variables that are set, by their names.
+        /// Items of a greeting or an end, or variables that are set, by name.
         var items: [String: Value] = [:]
     }
 
@@ -21,16 +21,16 @@ struct SPOPPeer {
     }
 
     let peer: Peer
-    /// Which lives as long as this.
+    /// Kept alive as long as this peer.
     private let rig: AuthRequestRig
 
-    /// One that has connected.
+    /// Connects.
     init(_ rig: AuthRequestRig) throws {
         self.rig = rig
         peer = try rig.proxy.connect()
     }
 
-    /// One that has greeted.
+    /// Returns a peer that has exchanged greetings.
     static func greeting(_ rig: AuthRequestRig, frameLimit: UInt64 = 16_380) throws -> SPOPPeer {
         let peer = try SPOPPeer(rig)
         try peer.peer.send(hello(frameLimit: frameLimit))
@@ -43,7 +43,7 @@ struct SPOPPeer {
         return peer
     }
 
-    /// Asks about a request, and reads the variables that are set.
+    /// Asks about a request, and returns the variables that are set.
     func ask(
         _ method: String = "GET", _ target: String = "/a", _ fields: String = "", stream: UInt64 = 7, number: UInt64 = 1
     ) throws -> [String: Value] {
@@ -51,14 +51,14 @@ struct SPOPPeer {
         return try acknowledgement(stream: stream, number: number)
     }
 
-    /// The variables of the frame that comes next, which is an ACK.
+    /// Returns the variables of the next frame, which has to be an ACK.
     func acknowledgement(stream: UInt64 = 7, number: UInt64 = 1) throws -> [String: Value] {
         let frame = try frame()
         #expect(frame.type == 103 && frame.stream == stream && frame.number == number)
         return frame.items
     }
 
-    /// Reads the end that the agent makes, and for what it was.
+    /// Reads the agent's end, and returns its status.
     func end() throws -> UInt64? {
         let frame = try frame()
         #expect(frame.type == 102)
@@ -67,7 +67,7 @@ struct SPOPPeer {
         return code
     }
 
-    /// The frame that comes next.
+    /// Reads the next frame.
     func frame() throws -> Frame {
         let length = try peer.read(count: 4).reduce(0) { $0 << 8 | Int($1) }
         var rest = try peer.read(count: length)[...]
