@@ -36,7 +36,7 @@ struct RealTimeTests {
     /// Waits until idle connections are too old for libcurl, which counts whole seconds.
     private func waitUntilOld() { sleep(2) }
 
-    @Test("on a line that is old to libcurl, an answer that is under way comes to its end")
+    @Test("on a connection that libcurl considers too old, an answer in progress is completed")
     func underWay() throws {
         let upstream = try ScriptedUpstream()
         let proxy = try TestProxy(.bank(port: upstream.port))
@@ -59,7 +59,7 @@ struct RealTimeTests {
         #expect(try caller.message().body == "two")
     }
 
-    @Test("a line within TLS that rests and is old to libcurl takes the next request")
+    @Test("an idle TLS connection that libcurl considers too old takes the next request")
     func resting() throws {
         let upstream = try TLSUpstream()
         let proxy = try TestProxy(.secure(port: upstream.port, connections: .trusting { $0.version = .http1 }))

@@ -41,7 +41,7 @@ struct AdmissionTests {
         "\(method) / HTTP/1.1\r\nHost: \(host)\r\n\(fields)\r\n"
     }
 
-    @Test("a host that is not served is 421, also in an absolute target, which counts before Host")
+    @Test("a host that is not served is 421, also in an absolute target, which overrides Host")
     func hosts() throws {
         #expect(try status(head("", host: "evil.example")) == 421)
         #expect(try status("GET http://evil.example/ HTTP/1.1\r\nHost: localhost\r\n\r\n") == 421)
@@ -85,7 +85,7 @@ struct AdmissionTests {
     }
 
     @Test(
-        "requests of the listener's own pages, of a person's navigation, and of programs are admitted",
+        "requests of the listener's own pages, of a user's navigation, and of programs are admitted",
         arguments: [
             "", "Sec-Fetch-Site: same-origin\r\n", "Sec-Fetch-Site: none\r\nSec-Fetch-Mode: navigate\r\n",
             "Origin: http://localhost\r\n", "Origin: HTTP://LocalHost:80\r\n", "Origin: http://localhost.\r\n",
@@ -120,7 +120,7 @@ struct AdmissionTests {
         #expect(try status(head("Origin: http://localhost:3001\r\n\(asked)", method: "OPTIONS"), browsers: rule) == 403)
     }
 
-    @Test("a list of origins lets their pages in, and nobody else's")
+    @Test("a list of origins admits their pages, and no others")
     func listedOrigins() throws {
         let rule = BrowserRule.origins(["https://app.example"])
         let cross = "Sec-Fetch-Site: cross-site\r\n"

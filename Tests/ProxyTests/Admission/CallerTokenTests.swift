@@ -66,7 +66,7 @@ struct CallerTokenTests {
         #expect(table.caller(presenting: other.span) == nil)
     }
 
-    @Test("nothing is a token before one is known, not even nothing")
+    @Test("before a token is known no value is accepted, not even an empty one")
     func unknown() {
         #expect(caller("", CallerTokens()) == nil)
         #expect(caller(Self.first, CallerTokens()) == nil)

@@ -185,7 +185,7 @@ struct RouterTests {
     }
 }
 
-@Suite("Which host names are served")
+@Suite("Host names that are served")
 struct HostPolicyTests {
     private let policy = HostPolicy(names: ["Bank.Example", "192.0.2.7", "fe80::1", "[2001:db8::1]", "dotted.example."])
 

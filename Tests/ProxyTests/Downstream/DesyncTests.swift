@@ -110,7 +110,7 @@ struct DesyncTests {
     }
 
     @Test(
-        "are told from those that everybody reads alike, which pass; codings of whole bodies and odd targets are refused"
+        "unambiguous requests are forwarded, except those with codings of whole bodies or odd targets"
     )
     func compliant() throws {
         for (request, outcome) in try outcomes("compliant") {

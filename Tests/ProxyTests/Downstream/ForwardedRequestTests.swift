@@ -36,14 +36,14 @@ struct ForwardedRequestTests {
         #expect(try forwarded("") == [])
     }
 
-    @Test("fields go in their order, as they are spelled, also twice and empty")
+    @Test("fields are forwarded in order and as spelled, also repeated and empty ones")
     func order() throws {
         let fields = "b: 2\r\nA: 1\r\nb:   3  \r\nX-Empty:\r\nUser-Agent: x\r\nCookie: a=b\r\nX: \u{e4}\r\n"
         #expect(
             try forwarded(fields) == ["b: 2", "A: 1", "b: 3", "X-Empty:", "User-Agent: x", "Cookie: a=b", "X: \u{e4}"])
     }
 
-    @Test("what concerns one connection only stays")
+    @Test("hop-by-hop fields of a request are not forwarded")
     func hopByHop() throws {
         let fields = """
             Connection: keep-alive\r\nKeep-Alive: 5\r\nProxy-Connection: keep-alive\r\nTE: gzip\r\nTrailer: X\r
@@ -52,7 +52,7 @@ struct ForwardedRequestTests {
         #expect(try forwarded(fields) == ["X-Stays: 1"])
     }
 
-    @Test("what Connection names stays, whatever it is, and cannot take an injected field away")
+    @Test("fields that Connection names are not forwarded, and it cannot remove an injected field")
     func nominated() throws {
         let fields = """
             Connection: authorization, X-API-KEY, cookie, host, accept, via\r\nAuthorization: Basic own\r\nx-api-key: own\r
@@ -126,7 +126,7 @@ struct ForwardedRequestTests {
         #expect(try forwarded("Via: 1.0 first, 1.1 second\r\n") == ["Via: 1.0 first, 1.1 second"])
     }
 
-    @Test("OPTIONS may go so many times further, and of other methods the field passes")
+    @Test("Max-Forwards of OPTIONS is decremented, and unchanged for other methods")
     func maxForwards() throws {
         let upstream = try AnsweringUpstream { head, _ in
             answer("200 OK", "\(head.split(separator: "\r\n").filter { $0.hasPrefix("Max-") || $0.hasPrefix("OPT") })")
@@ -152,7 +152,7 @@ struct ForwardedRequestTests {
         #expect(upstream.requests == 6)
     }
 
-    @Test("a loop through the proxy itself ends with 508, for the first of the requests as for all")
+    @Test("a loop through the proxy itself ends with 508")
     func loop() throws {
         let port = Ports.next()
         let proxy = try TestProxy(
@@ -168,7 +168,7 @@ struct ForwardedRequestTests {
         #expect(reply.body.contains("come through countersign 8 times"))
     }
 
-    @Test("what a caller accepts is as it says, and no more")
+    @Test("a caller's Accept fields are forwarded unchanged, and none is added")
     func accept() throws {
         #expect(
             try forwarded("Accept: text/html\r\nAccept-Encoding: br\r\n") == [
@@ -176,7 +176,7 @@ struct ForwardedRequestTests {
             ])
     }
 
-    @Test("any method goes as it is, in any order on one connection and one handle, with its body or without")
+    @Test("any method is forwarded unchanged, in any order on one connection, with its body or without")
     func methods() throws {
         let upstream = try ScriptedUpstream()
         let proxy = try TestProxy(.bank(port: upstream.port))

@@ -30,14 +30,14 @@ struct ForwardedResponseTests {
 
     private let via = "Date: Sat, 21 Nov 2026 16:00:00 GMT\r\nVia: 1.1 countersign\r\n"
 
-    @Test("a body of known length goes as it is")
+    @Test("the body of a response with a length is forwarded unchanged")
     func length() throws {
         let (text, stays) = try written("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n", body: ["ab", "cd"])
         #expect(text == "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\(via)\r\nabcd")
         #expect(stays)
     }
 
-    @Test("a body of unknown length goes in chunks, an empty piece not being the last")
+    @Test("a body of unknown length is sent in chunks, and an empty piece does not end it")
     func chunks() throws {
         for head in [
             "HTTP/1.1 200 OK\r\n\r\n", "HTTP/2 200\r\n\r\n", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
@@ -49,7 +49,7 @@ struct ForwardedResponseTests {
         }
     }
 
-    @Test("to an old caller a body of unknown length goes until the connection ends")
+    @Test("a body of unknown length ends with the connection for an HTTP/1.0 caller")
     func old() throws {
         let (text, stays) = try written("HTTP/1.1 200 OK\r\n\r\n", body: ["ab"], version: .http10)
         #expect(text == "HTTP/1.1 200 OK\r\n\(via)Connection: close\r\n\r\nab")
@@ -59,7 +59,7 @@ struct ForwardedResponseTests {
         #expect(known.keepsAlive)
     }
 
-    @Test("a response without a date gets ours, one with its own keeps that")
+    @Test("a response without a Date gets ours, and one with its own keeps it")
     func date() throws {
         let own = "Date: Tue, 15 Nov 1994 08:12:31 GMT\r\n"
         let (text, _) = try written("HTTP/1.1 200 OK\r\n\(own)Content-Length: 0\r\n\r\n")
@@ -68,14 +68,14 @@ struct ForwardedResponseTests {
         #expect(try written("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").text.contains(via))
     }
 
-    @Test("a connection that ends is told so")
+    @Test("the caller gets Connection: close if its connection ends")
     func closing() throws {
         let (text, stays) = try written("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", keepsAlive: false)
         #expect(text.contains("Connection: close\r\n"))
         #expect(!stays)
     }
 
-    @Test("answers without a body have none, and tell the length where it is that of the body left out")
+    @Test("responses that may not have a body have none, and keep Content-Length if it is the omitted body's")
     func bodyless() throws {
         let length = "Content-Length: 9\r\n"
         let head = try written("HTTP/1.1 200 OK\r\n\(length)\r\n", isHead: true)
@@ -88,7 +88,7 @@ struct ForwardedResponseTests {
         #expect(noContent.text == "HTTP/1.1 204 No Content\r\n\(via)\r\n")
     }
 
-    @Test("what concerns the upstream's connection only stays there, and what it names")
+    @Test("hop-by-hop fields of a response are not forwarded, nor those that its Connection names")
     func hopByHop() throws {
         let (text, stays) = try written(
             "HTTP/1.1 200 OK\r\nConnection: close, X-Hop\r\nX-Hop: 1\r\nKeep-Alive: 5\r\nProxy-Authenticate: x\r\nTrailer: X\r\n"
@@ -101,7 +101,7 @@ struct ForwardedResponseTests {
     }
 
     @Test(
-        "Via tells the version in which the response came, behind those before us",
+        "Via has the response's version, after earlier entries",
         arguments: [
             ("HTTP/1.1 200 OK", "1.1"), ("HTTP/1.0 200 OK", "1.0"), ("HTTP/2 200", "2"), ("HTTP/2 200 ", "2"),
             ("HTTP/3 200", "3"),
@@ -112,7 +112,7 @@ struct ForwardedResponseTests {
         #expect(text.hasSuffix("\r\nVia: \(version) countersign\r\n\r\n"))
     }
 
-    @Test("what the upstream's Connection names stays there, whatever it is, and changes no framing")
+    @Test("any field that the upstream's Connection names is not forwarded, and the framing does not change")
     func nominated() throws {
         let (text, stays) = try written(
             "HTTP/1.1 200 OK\r\nConnection: content-length, set-cookie, via, x-hop, date\r\nSet-Cookie: a\r\nVia: 1.1 x\r\n"
@@ -137,20 +137,20 @@ struct ForwardedResponseTests {
         }
     }
 
-    @Test("where no session of ours was sent, what a success says of authentication is for the caller")
+    @Test("without a session of ours, the authentication fields of a success go to the caller")
     func ownAuthentication() throws {
         let fields = "WWW-Authenticate: Bearer\r\nAuthentication-Info: x\r\n"
         #expect(try written("HTTP/1.1 200 OK\r\n\(fields)Content-Length: 0\r\n\r\n").text.contains(fields))
     }
 
-    @Test("lengths that were told twice alike are told once")
+    @Test("a repeated equal Content-Length is forwarded once")
     func repeatedLength() throws {
         let (text, _) = try written(
             "HTTP/1.1 200 OK\r\nContent-Length: 2, 2\r\nContent-Length: 2\r\n\r\n", body: ["ab"])
         #expect(text == "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\(via)\r\nab")
     }
 
-    @Test("an answer of our own is whole, and leaves its body out after HEAD only")
+    @Test("a local answer is complete, and omits its body after HEAD only")
     func own() {
         var output = ByteQueue()
         let answer = LocalAnswer(status: 200, contentType: "text/plain", body: Array("ok".utf8), fields: [("X-A", "1")])

@@ -10,7 +10,7 @@ import Synchronization
 import Testing
 
 /// The settings `host`, `caller-credentials` and `forwarded` of an upstream.
-@Suite("What an upstream is told by its settings")
+@Suite("Forwarding policy of an upstream")
 struct ForwardingPolicyTests {
     /// Returns the fields of those names that reach the upstream, with its port as PORT.
     private func arriving(
@@ -29,13 +29,13 @@ struct ForwardingPolicyTests {
 
     // MARK: host
 
-    @Test("Host is the upstream's, whatever the caller's is")
+    @Test("by default Host is the upstream's, whatever the caller's is")
     func upstreamHost() throws {
         #expect(try arriving(ForwardingPolicy(), get("/"), named: "host") == ["Host: 127.0.0.1:PORT"])
     }
 
     @Test(
-        "by host: pass it is the caller's as it came, that of an absolute target first",
+        "with host: pass Host is the caller's unchanged, and an absolute target's before that",
         arguments: [
             (get("/"), "localhost"), ("GET / HTTP/1.1\r\nHost: LocalHost:81\r\n\r\n", "LocalHost:81"),
             ("GET http://bank.localhost:9/ HTTP/1.1\r\nHost: localhost\r\n\r\n", "bank.localhost:9"),
@@ -58,7 +58,7 @@ struct ForwardingPolicyTests {
             "x-forwarded-host")
     }
 
-    @Test("by forwarded: none nobody is told, and what the caller says passes")
+    @Test("with forwarded: none no field is added, and the caller's pass")
     func untold() throws {
         #expect(try told(.none, "") == [])
         #expect(try told(.none, Self.own) == Self.own.split(separator: "\r\n").map(String.init))
@@ -81,7 +81,7 @@ struct ForwardingPolicyTests {
         #expect(try told(.forwarded, "Forwarded: for=a\r\nConnection: forwarded\r\n") == ["Forwarded: \(ours)"])
     }
 
-    @Test("X-Forwarded-For is one line, ours behind what is there; -Proto and -Host are ours")
+    @Test("X-Forwarded-For is one line with our address last; -Proto and -Host are ours")
     func xForwarded() throws {
         let ours = ["X-Forwarded-For: 127.0.0.1", "X-Forwarded-Proto: http", "X-Forwarded-Host: localhost"]
         #expect(try told(.xForwarded, "") == ours)
@@ -94,7 +94,7 @@ struct ForwardingPolicyTests {
             ])
     }
 
-    @Test("a caller that names no host has none told, and an injected field of that name stays alone")
+    @Test("a request without a host has none in the forwarding fields, and an injected field of that name stays alone")
     func hostless() throws {
         for style in [ForwardingPolicy.Caller.forwarded, .xForwarded] {
             let told = try arriving(
@@ -139,7 +139,7 @@ struct ForwardingPolicyTests {
         }
     }
 
-    @Test("refuse answers 403 to a caller with an Authorization of its own, and nobody else")
+    @Test("refuse answers 403 to a caller with an Authorization of its own, and to no other")
     func refuse() throws {
         #expect(try credentials(.refuse, "") == ["Authorization: Bearer ours", "X-Api-Key: ours"])
         let upstream = try AnsweringUpstream { _, _ in answer() }
@@ -156,7 +156,7 @@ struct ForwardingPolicyTests {
         #expect(upstream.requests == 0)
     }
 
-    @Test("a caller that keeps its credentials judges the answer itself: no login begins, and nothing is taken out")
+    @Test("a caller that keeps its credentials gets the answer unchanged, and no login begins")
     func keptAnswers() throws {
         let upstream = try AnsweringUpstream { head, _ in
             let isOwn = head.contains("Authorization: Bearer own")
@@ -182,7 +182,7 @@ struct ForwardingPolicyTests {
         #expect(try proxy.fetch(get("/bad", own)).head.hasPrefix("HTTP/1.1 401 Unauthorized\r\n"))
     }
 
-    @Test("by replace, too, the answer speaks of authentication to whom the credentials belong")
+    @Test("with replace, authentication fields of an answer to the session's credentials do not reach the caller")
     func authenticationOfWhom() throws {
         let said = "WWW-Authenticate: Bearer\r\nAuthentication-Info: rspauth=x\r\n"
         let upstream = try AnsweringUpstream { head, _ in

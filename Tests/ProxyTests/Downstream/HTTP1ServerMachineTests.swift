@@ -177,7 +177,7 @@ struct HTTP1ServerMachineTests {
         ("", ["end: close"]),
     ]
 
-    @Test("what a caller sends means the same however it is cut", arguments: scripts.indices)
+    @Test("a caller's bytes are read the same way however they are split", arguments: scripts.indices)
     func cuts(_ index: Int) {
         let script = Self.scripts[index]
         let bytes = Array(script.bytes.utf8)
@@ -198,7 +198,7 @@ struct HTTP1ServerMachineTests {
 
     // MARK: Rules of one event
 
-    @Test("100 goes once to a caller that waits for it, and not where its body has come or a response has begun")
+    @Test("100 is sent once to a caller that waits for it, but not after its body or a response has begun")
     func continues() throws {
         let head = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n"
         var machine = Machine(limits: HeadLimits(), bodyPace: 8)
@@ -258,7 +258,7 @@ struct HTTP1ServerMachineTests {
         expect(machine.timeLimitPassed(.nothing, isInputNew: false), .close)
     }
 
-    @Test("a head that is late is refused; one that came in this very turn is read first")
+    @Test("a late head is refused, and one that arrived in the same turn is read first")
     func lateHeads() {
         var machine = Machine(limits: HeadLimits(), bodyPace: 8)
         _ = machine.take("GET /")
@@ -270,7 +270,7 @@ struct HTTP1ServerMachineTests {
         expect(machine.finish(mayStayOpen: true), .close)
     }
 
-    @Test("a caller that has ended its side gets its response if its request is whole, and is looked for once")
+    @Test("a half-closed caller gets its response if its request is complete, and is checked once")
     func halfClosed() throws {
         var machine = try Self.machine(at: .received)
         expect(machine.inputEnded(.nothing), .checkCaller)
@@ -287,7 +287,7 @@ struct HTTP1ServerMachineTests {
         expect(answered.breakOff(), .finish)
     }
 
-    @Test("a drain spares a request that is under way, one that lies in the socket, and a caller's first one")
+    @Test("a drain waits for a request in progress, one that is in the socket, and a caller's first one")
     func drains() throws {
         for place in [MappedAddress.midHead, .decided, .receiving, .later, .closing] {
             var machine = try Self.machine(at: place)

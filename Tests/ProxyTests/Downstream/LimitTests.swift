@@ -9,7 +9,7 @@ import Testing
 
 @Suite("Limits and timeout")
 struct LimitTests {
-    @Test("a head that does not come in time is 408, and one that never begins just ends")
+    @Test("a head that does not arrive in time is 408, and a connection without one just ends")
     func slowHead() throws {
         let upstream = try ScriptedUpstream()
         let proxy = try TestProxy(.bank(port: upstream.port))
@@ -43,7 +43,7 @@ struct LimitTests {
         #expect(try slow.head().hasPrefix("HTTP/1.1 408 "))
     }
 
-    @Test("a body that does not come in time is 408, and the upstream is let go of")
+    @Test("a body that does not arrive in time is 408, and its transfer to the upstream ends")
     func slowBody() throws {
         let upstream = try ScriptedUpstream()
         let proxy = try TestProxy(.bank(port: upstream.port))
@@ -58,7 +58,7 @@ struct LimitTests {
         try caller.expectEnd()
     }
 
-    @Test("a kept connection that stays idle ends without a word")
+    @Test("an idle kept connection ends without a reply")
     func idle() throws {
         let upstream = try AnsweringUpstream { _, _ in answer() }
         let proxy = try TestProxy(.bank(port: upstream.port))
@@ -71,7 +71,7 @@ struct LimitTests {
         #expect(try caller.readAll() == "")
     }
 
-    @Test("a caller beyond the limit is told so, and the others go on")
+    @Test("a caller beyond the limit gets a reply that says so, and the others are served")
     func callers() throws {
         let upstream = try AnsweringUpstream { _, _ in answer("200 OK", "in") }
         let proxy = try TestProxy(.bank(port: upstream.port), limits: WorkerLimits(callers: 2))
@@ -92,7 +92,7 @@ struct LimitTests {
         }
     }
 
-    @Test("an exchange beyond the limit is told so, and its connection goes on")
+    @Test("an exchange beyond the limit gets a reply that says so, and its connection stays open")
     func exchanges() throws {
         let upstream = try ScriptedUpstream()
         let proxy = try TestProxy(.bank(port: upstream.port), limits: WorkerLimits(exchanges: 1))

@@ -26,7 +26,7 @@ struct LocalServiceTests {
         return try TestProxy(ProxyPlan(listeners: points.map { (point: $0, plan: plan) }, upstreams: []))
     }
 
-    @Test("a service learns method, path and query, and whether a Unix socket was used")
+    @Test("a local service gets method, path and query, and whether a Unix socket was used")
     func asked() throws {
         let proxy = try proxy([.tcp(host: "127.0.0.1", port: 0), .unix(path: path, mode: 0o600)])
         for (caller, isUnix) in try [(proxy.connect(), "false"), (Peer(path: path), "true")] {
@@ -48,7 +48,7 @@ struct LocalServiceTests {
         #expect(try proxy.fetch("GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n").head.hasPrefix("HTTP/1.1 421 "))
     }
 
-    @Test("over a Unix socket, which no browser reaches, a service has any host name")
+    @Test("over a Unix socket a local service accepts any host name")
     func unixHosts() throws {
         let proxy = try proxy([.unix(path: path, mode: 0o600)])
         let caller = try Peer(path: path)
@@ -73,7 +73,7 @@ struct LocalServiceTests {
         #expect(body.hasPrefix("GET /metrics") == isServed)
     }
 
-    @Test("a socket has the permissions that it is given, and goes with its proxy")
+    @Test("a Unix socket gets its configured permissions, and is removed with its proxy")
     func permissions() throws {
         var proxy: TestProxy? = try proxy([.unix(path: path, mode: 0o620)])
         var status = stat()
@@ -84,7 +84,7 @@ struct LocalServiceTests {
         #expect(unsafe stat(path, &status) != 0)
     }
 
-    @Test("a socket that a crash left behind is replaced, one that somebody serves is not")
+    @Test("a Unix socket that a crash has left is replaced, but not one in use")
     func stale() throws {
         let descriptor = try ListenPoint.unix(path: path, mode: 0o600).open()
         #expect(throws: ListenError.self) { try ListenPoint.unix(path: path, mode: 0o600).open() }
@@ -96,7 +96,7 @@ struct LocalServiceTests {
         _ = proxy
     }
 
-    @Test("what lies at the path and is no socket stays")
+    @Test("a file at the path that is not a socket is kept")
     func foreignFile() throws {
         let file = unsafe fopen(path, "w")
         _ = unsafe file.map { unsafe fclose($0) }
@@ -106,7 +106,7 @@ struct LocalServiceTests {
     }
 
     @Test(
-        "a path that no socket can have is told",
+        "a path that is not possible for a socket is reported",
         arguments: ["", "/nonexistent/x.sock", "/tmp/" + String(repeating: "x", count: 200)])
     func paths(path: String) {
         #expect(throws: ListenError.self) { try ListenPoint.unix(path: path, mode: 0o600).open() }

@@ -14,7 +14,7 @@ import Testing
 struct ReloadTests {
     private let any = ListenPoint.tcp(host: "127.0.0.1", port: 0)
 
-    @Test("a reload takes other upstreams while connections stay")
+    @Test("a reload changes the upstream of open connections")
     func upstreams() throws {
         let (old, new) = try (
             AnsweringUpstream { _, _ in answer("200 OK", "old") }, AnsweringUpstream { _, _ in answer("200 OK", "new") }
@@ -48,7 +48,7 @@ struct ReloadTests {
         #expect(try caller.message().body == "new")
     }
 
-    @Test("a reload opens new listeners and closes those that are gone, after the answers of their callers")
+    @Test("a reload opens new listeners, and closes removed ones after the answers to their callers")
     func listeners() throws {
         let upstream = try ScriptedUpstream()
         let proxy = try TestProxy(.bank(port: upstream.port))
@@ -87,7 +87,7 @@ struct ReloadTests {
         #expect(try proxy.fetch(get()).body == "in")
     }
 
-    @Test("an upstream that is gone after a reload is told as no route")
+    @Test("a request for an upstream that a reload has removed gets no-route")
     func upstreamGone() throws {
         let upstream = try AnsweringUpstream { _, _ in answer("200 OK", "in") }
         let proxy = try TestProxy(.bank(port: upstream.port))
@@ -99,7 +99,7 @@ struct ReloadTests {
         #expect(try caller.message().head.hasPrefix("HTTP/1.1 404 "))
     }
 
-    @Test("a drain closes what is idle, finishes what is under way, accepts nobody, and says when it is over")
+    @Test("a drain closes idle connections, finishes exchanges, accepts no callers, and reports its end")
     func drain() throws {
         let upstream = try ScriptedUpstream()
         let proxy = try TestProxy(.bank(port: upstream.port), workers: 2)
@@ -133,7 +133,7 @@ struct ReloadTests {
         proxy.wait("the end") { isDone.isSet }
     }
 
-    @Test("a caller whose last answer is still on its way when the drain begins does not hold it up")
+    @Test("a caller whose last answer is in transit when the drain begins does not delay it")
     func drainSlowCaller() throws {
         let body = String(repeating: "x", count: 8_000_000)
         let upstream = try AnsweringUpstream { _, _ in answer("200 OK", body) }
@@ -151,7 +151,7 @@ struct ReloadTests {
     /// it does not count as a leak.
     private static let closedGate = Gate()
 
-    @Test("stopping ends every connection, with exchanges and logins under way")
+    @Test("stopping ends every connection, exchange and login")
     func stop() throws {
         let upstream = try ScriptedUpstream()
         let login = Authenticator.scripted(port: upstream.port, trigger: .ahead, isAhead: true) { _, _, _ in
@@ -166,7 +166,7 @@ struct ReloadTests {
         try caller?.expectEnd()
     }
 
-    @Test("a proxy that is stopped lets go of its upstreams and of all that its workers share")
+    @Test("a stopped proxy releases its upstreams and the services of its workers")
     func release() throws {
         let upstream = try ScriptedUpstream()
         let login = Authenticator.scripted(port: upstream.port, trigger: .ahead, isAhead: true) { _, _, _ in

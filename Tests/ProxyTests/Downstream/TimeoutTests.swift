@@ -12,7 +12,7 @@ import Testing
 struct TimeoutTests {
     private static let large = String(repeating: "x", count: 8_000_000)
 
-    @Test("a body that trickles in is 408, however steadily it does")
+    @Test("a body that arrives byte by byte is 408, however steadily")
     func tricklingBody() throws {
         let upstream = try ScriptedUpstream()
         let proxy = try TestProxy(.bank(port: upstream.port))
@@ -29,7 +29,7 @@ struct TimeoutTests {
         try server.expectEnd()
     }
 
-    @Test("a body that gets ahead may take as long as it likes")
+    @Test("a body that makes progress may take any time")
     func slowBody() throws {
         let upstream = try AnsweringUpstream { _, body in answer("200 OK", "\(body.utf8.count)") }
         let proxy = try TestProxy(.bank(port: upstream.port))
@@ -43,7 +43,7 @@ struct TimeoutTests {
         #expect(try caller.message().body == "9000")
     }
 
-    @Test("a caller whom we refuse gets its answer when its body does not come")
+    @Test("a refused caller gets its answer even if its body does not arrive")
     func refusedBody() throws {
         let proxy = try TestProxy(.bank(port: 1), router: Router(fallback: nil))
         let caller = try proxy.connect()
@@ -129,7 +129,7 @@ struct TimeoutTests {
         try server.expectEnd()
     }
 
-    @Test("a connection that was quiet for a while works as before, and ends when its time is over")
+    @Test("an idle connection still works before its timeout, and ends at it")
     func quiet() throws {
         let upstream = try AnsweringUpstream { head, body in answer("200 OK", head.contains("POST") ? body : "in") }
         let proxy = try TestProxy(.bank(port: upstream.port))
@@ -149,7 +149,7 @@ struct TimeoutTests {
         #expect(try caller.readAll() == "")
     }
 
-    @Test("a quiet connection takes the head limits of the last reload")
+    @Test("an idle connection uses the head limits of the last reload")
     func reload() throws {
         let upstream = try AnsweringUpstream { _, _ in answer("200 OK", "in") }
         let proxy = try TestProxy(.bank(port: upstream.port))

@@ -43,7 +43,7 @@ struct UserTests {
     }
 
     @Test(
-        "a listener for certain users lets them in, on each request of a connection, and ends the connection of anybody else",
+        "a listener with users serves them on each request of a connection, and ends the connections of others",
         arguments: points(of: "listener-users")
     )
     func listener(point: ListenPoint) throws {
@@ -67,7 +67,7 @@ struct UserTests {
         #expect(proxy.server.figures.acceptedConnections == 0)
     }
 
-    @Test("a route for certain users takes their requests only", arguments: points(of: "route-users"))
+    @Test("a route with users accepts their requests only", arguments: points(of: "route-users"))
     func route(point: ListenPoint) throws {
         let upstream = try AnsweringUpstream { head, _ in answer("200 OK", String(head.split(separator: "\r\n")[0])) }
         do {
@@ -113,7 +113,7 @@ struct UserTests {
         try caller.expectEnd()
     }
 
-    @Test("another user's program on loopback is told from ours", .enabled(if: getuid() == 0))
+    @Test("another user's program on loopback is distinguished from ours", .enabled(if: getuid() == 0))
     func anotherUser() throws {
         let upstream = try AnsweringUpstream { _, _ in answer("200 OK", "in") }
         let proxy = try proxy(at: .tcp(host: "127.0.0.1", port: 0), before: upstream, users: [Self.other])
@@ -125,7 +125,7 @@ struct UserTests {
         #expect(try theirs.message().body == "in")
     }
 
-    @Test("a listener that gets its users by a reload asks for those of callers it has already")
+    @Test("a listener that gets users by a reload checks the callers that are connected already")
     func reload() throws {
         let upstream = try AnsweringUpstream { _, _ in answer("200 OK", "in") }
         let point = ListenPoint.tcp(host: "127.0.0.1", port: 0)

@@ -85,7 +85,7 @@ struct AcceptedCredentialTests {
     }
 
     @Test(
-        "resources that refuse a right password latch nothing: their 401 reaches the caller, and all others serve",
+        "resources that refuse a right password latch nothing: their 401 reaches the caller, and other resources work",
         arguments: [1, 2])
     func forbidden(workers: Int) throws {
         let upstream = try office.upstream()
@@ -99,7 +99,7 @@ struct AcceptedCredentialTests {
         #expect(!isLatched(upstream.port))
     }
 
-    @Test("after a restart a forbidden resource may be the first thing that is asked for")
+    @Test("after a restart the first request may be for a forbidden resource")
     func restarted() throws {
         let upstream = try office.upstream()
         #expect(try proxy(upstream.port).fetch(get("/app/1")).body == "in")
@@ -125,7 +125,7 @@ struct AcceptedCredentialTests {
     }
 
     @Test(
-        "a password that was changed at the server is refused twice at most, then it is latched",
+        "a password that changed at the server is refused at most twice, and then latched",
         arguments: ["/app/1", "/app/2", "/admin/1"])
     func changed(path: String) throws {
         let upstream = try office.upstream()
@@ -141,7 +141,7 @@ struct AcceptedCredentialTests {
         #expect(attempts.load().acceptances.acceptance(key(upstream.port), digest: digest) == nil)
     }
 
-    @Test("a password that was changed at the server is refused to 50 callers at once, and nobody's is sent after that")
+    @Test("a password that changed at the server is refused for 50 concurrent callers, and is not sent after that")
     func changedForMany() throws {
         let upstream = try office.upstream()
         let proxy = try proxy(upstream.port, workers: 2)
@@ -187,7 +187,7 @@ struct AcceptedCredentialTests {
     }
 
     @Test(
-        "a request that shows that an earlier password is over is sent again with the present one",
+        "a request whose refusal ends an earlier password is sent again with the present one",
         arguments: ["GET", "POST"])
     func replaced(method: String) throws {
         let upstream = try office.upstream()
@@ -212,7 +212,7 @@ struct AcceptedCredentialTests {
         #expect(office.refusals.load(ordering: .relaxed) == 1 && isLatched(upstream.port))
     }
 
-    @Test("with prove-at a forbidden resource may be the first thing that is asked for at all")
+    @Test("with prove-at the very first request may be for a forbidden resource")
     func verified() throws {
         let upstream = try office.upstream()
         let proxy = try proxy(upstream.port, proof: "/whoami")
@@ -227,7 +227,7 @@ struct AcceptedCredentialTests {
     }
 
     @Test(
-        "a server in trouble confirms nothing: the refusal passes, nothing latches, and the password is not sent again for a moment"
+        "a failing server confirms nothing: the refusal passes, nothing latches, and the password is not sent again during a pause"
     )
     func trouble() throws {
         let upstream = try office.upstream()

@@ -42,7 +42,7 @@ struct ChaosTests {
     ]
 
     @Test(
-        "after random faults nothing is left over, and the next request is served", arguments: [1, 2, 3, 4] as [UInt64])
+        "after random faults nothing leaks, and the next request is served", arguments: [1, 2, 3, 4] as [UInt64])
     func chaos(seed: UInt64) throws {
         let random = Mutex(SplitMix(state: seed))
         let isWell = Signal()
@@ -98,7 +98,7 @@ private let onTheWay = 12_000_000
 
 @Suite("Back-pressure")
 struct BackPressureTests {
-    @Test("a caller that does not read holds the upstream back, and loses nothing")
+    @Test("a caller that does not read slows the upstream down, and loses nothing")
     func slowCaller() throws {
         let upstream = try ScriptedUpstream()
         let proxy = try TestProxy(.bank(port: upstream.port))
@@ -116,7 +116,7 @@ struct BackPressureTests {
         #expect(count == sent)
     }
 
-    @Test("an upstream that does not read holds the caller back, and gets all in the end")
+    @Test("an upstream that does not read slows the caller down, and gets the whole body in the end")
     func slowUpstream() throws {
         let upstream = try ScriptedUpstream(receiveBuffer: 4096)
         let proxy = try TestProxy(.bank(port: upstream.port))
@@ -132,7 +132,7 @@ struct BackPressureTests {
         proxy.expectNoConnections()
     }
 
-    @Test("a long body goes through both ways at once", arguments: [3_000_000])
+    @Test("a long body is sent in both directions at once", arguments: [3_000_000])
     func both(length: Int) throws {
         let upstream = try AnsweringUpstream { _, body in answer("200 OK", body) }
         let proxy = try TestProxy(.bank(port: upstream.port))
@@ -144,7 +144,7 @@ struct BackPressureTests {
         }
     }
 
-    @Test("a caller that goes away in the middle of a body lets the upstream go")
+    @Test("a caller that leaves during a body ends the transfer from the upstream")
     func callerGone() throws {
         let upstream = try ScriptedUpstream()
         let proxy = try TestProxy(.bank(port: upstream.port))
@@ -159,7 +159,7 @@ struct BackPressureTests {
         try server.expectEnd()
     }
 
-    @Test("a caller that goes away while its answer is awaited lets the upstream go")
+    @Test("a caller that leaves while its answer is awaited ends the transfer from the upstream")
     func callerGoneWaiting() throws {
         let upstream = try ScriptedUpstream()
         let proxy = try TestProxy(.bank(port: upstream.port))
@@ -172,7 +172,7 @@ struct BackPressureTests {
         proxy.expectNoConnections()
     }
 
-    @Test("callers that come and go in the middle of things leave no descriptor behind")
+    @Test("callers that leave during exchanges leak no descriptors")
     func nothingLeaks() throws {
         let upstream = try AnsweringUpstream { _, _ in answer("200 OK", String(repeating: "x", count: 200_000)) }
         let proxy = try TestProxy(.bank(port: upstream.port), workers: 2)

@@ -11,7 +11,7 @@ import Testing
 
 /// A login at `/app/login` has set `JSESSIONID` for `/app`, a name with a space, and a forgery token. Cookies that the
 /// upstream sets later belong to the session, or to the caller that it answered.
-@Suite("Whose a cookie is: by name, domain and path (RFC 6265 §5.3)")
+@Suite("Owners of cookies by name, domain and path (RFC 6265 §5.3)")
 struct CookieOwnerTests {
     private final class Traffic: Sendable {
         let cookies = Notes()

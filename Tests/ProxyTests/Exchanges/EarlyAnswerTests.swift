@@ -27,7 +27,7 @@ struct EarlyAnswerTests {
         proxy.expectNoConnections()
     }
 
-    @Test("a refusal in chunks comes to its end although the caller sends nothing more")
+    @Test("a refusal in chunks is completed although the caller sends nothing more")
     func refusedInChunks() throws {
         let upstream = try ScriptedUpstream()
         let proxy = try TestProxy(.bank(port: upstream.port))
@@ -42,7 +42,7 @@ struct EarlyAnswerTests {
     }
 
     @Test(
-        "an answer that ends with its connection comes to its end although the caller sends nothing more",
+        "an answer that ends with its connection is completed although the caller sends nothing more",
         arguments: ["403 No\r\nConnection: close", "403 No", "200 OK\r\nConnection: close", "200 OK"],
         ["Content-Length: 1000", "Transfer-Encoding: chunked"])
     func untilEnd(head: String, framing: String) throws {
@@ -66,7 +66,7 @@ struct EarlyAnswerTests {
     }
 
     @Test(
-        "a refusal whose connection ends with it is whole when its body is",
+        "a refusal that ends with its connection is complete when its body is",
         arguments: ["Content-Length: 2\r\n\r\nno", "Transfer-Encoding: chunked\r\n\r\n2\r\nno\r\n0\r\n\r\n"])
     func refusedAndClosed(rest: String) throws {
         let upstream = try ScriptedUpstream()
@@ -82,7 +82,7 @@ struct EarlyAnswerTests {
         try server.expectEnd()
     }
 
-    @Test("an early success is told whole at once, and the body goes on to its end")
+    @Test("an early success is delivered completely at once, and the body is sent to its end")
     func earlySuccess() throws {
         let upstream = try ScriptedUpstream()
         let proxy = try TestProxy(.bank(port: upstream.port))
@@ -101,7 +101,7 @@ struct EarlyAnswerTests {
         #expect(try caller.message().body == "two")
     }
 
-    @Test("a caller that breaks off behind an early success has its answer all the same", arguments: [true, false])
+    @Test("a caller that stops sending after an early success gets the answer all the same", arguments: [true, false])
     func earlySuccessBrokenOff(breaksRules: Bool) throws {
         let upstream = try ScriptedUpstream()
         let proxy = try TestProxy(.bank(port: upstream.port))
@@ -199,7 +199,7 @@ struct EarlyAnswerTests {
         #expect(try caller.message().body == "done")
     }
 
-    @Test("a challenge that comes after more than what is kept fails the exchange, and says what to do")
+    @Test("a challenge after more of the body than is kept fails the exchange, with a remedy")
     func tooLong() throws {
         let upstream = try ScriptedUpstream()
         let login = Authenticator.scripted(port: upstream.port) { _, _, _ in .bearer("one") }
@@ -219,7 +219,7 @@ struct EarlyAnswerTests {
         proxy.settle()
     }
 
-    @Test("an answer that comes early and well is passed on while the body goes on")
+    @Test("an early successful answer is passed on while the body continues")
     func early() throws {
         let upstream = try ScriptedUpstream()
         let proxy = try TestProxy(.bank(port: upstream.port))

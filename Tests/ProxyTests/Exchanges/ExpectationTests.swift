@@ -32,7 +32,7 @@ struct ExpectationTests {
         }
     }
 
-    @Test("a caller that does not wait is not told")
+    @Test("a caller that does not wait for 100 gets none")
     func impatient() throws {
         let upstream = try ScriptedUpstream()
         let proxy = try TestProxy(.bank(port: upstream.port))
@@ -46,7 +46,7 @@ struct ExpectationTests {
         #expect(try caller.message().head.hasPrefix("HTTP/1.1 200 OK\r\n"))
     }
 
-    @Test("a caller of HTTP/1.0 is not told, and its body does not wait")
+    @Test("a caller with HTTP/1.0 gets no 100, and its body does not wait")
     func oldCaller() throws {
         let upstream = try ScriptedUpstream()
         let proxy = try TestProxy(.bank(port: upstream.port))
@@ -61,7 +61,7 @@ struct ExpectationTests {
     }
 
     @Test(
-        "a final answer in place of 100 costs no body, and ends both connections, as the caller is told",
+        "a final answer in place of 100 sends no body and ends both connections, with Connection: close for the caller",
         arguments: ["413 Content Too Large", "401 Unauthorized", "302 Found", "200 OK"])
     func refused(status: String) throws {
         let upstream = try ScriptedUpstream()
@@ -128,7 +128,7 @@ struct ExpectationTests {
         #expect(try server.readAll() == "")
     }
 
-    @Test("a login that must come first costs no body: it crosses once, behind the login")
+    @Test("a login that must come first delays the body, which is sent once, after the login")
     func challenged() throws {
         let upstream = try ScriptedUpstream()
         let login = Authenticator.scripted(port: upstream.port) { _, _, _ in .bearer("one") }
@@ -170,7 +170,7 @@ struct ExpectationTests {
         #expect(try caller.message().body == "well")
     }
 
-    @Test("a 417 that the upstream means is passed on")
+    @Test("a 417 to a request without our expectation is passed on to the caller")
     func unasked() throws {
         let upstream = try AnsweringUpstream { _, _ in answer("417 Expectation Failed", "no") }
         let proxy = try TestProxy(.bank(port: upstream.port))
@@ -179,7 +179,7 @@ struct ExpectationTests {
         #expect(body == "no")
     }
 
-    @Test("a request that is answered here costs no body")
+    @Test("a request with a local reply does not make the caller send its body")
     func local() throws {
         let upstream = try ScriptedUpstream()
         let proxy = try TestProxy(.bank(port: upstream.port))
@@ -190,7 +190,7 @@ struct ExpectationTests {
         #expect(!upstream.hasCaller)
     }
 
-    @Test("an expectation that nobody knows is refused before the body, for which its caller may wait")
+    @Test("an unknown expectation is refused before the body, for which its caller may wait")
     func unknownAtOnce() throws {
         let upstream = try ScriptedUpstream()
         let proxy = try TestProxy(.bank(port: upstream.port))
@@ -200,7 +200,7 @@ struct ExpectationTests {
         #expect(try caller.message().head.hasPrefix("HTTP/1.1 417 "))
     }
 
-    @Test("what follows a refused CONNECT is no request")
+    @Test("bytes after a refused CONNECT are not read as a request")
     func connect() throws {
         let upstream = try ScriptedUpstream()
         let proxy = try TestProxy(.bank(port: upstream.port))

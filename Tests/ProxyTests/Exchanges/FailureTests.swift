@@ -62,7 +62,7 @@ struct FailureTests {
         #expect(try caller.message().head.hasPrefix("HTTP/1.1 502 "))
     }
 
-    @Test("an upstream that closes without an answer is 502, and the caller's connection goes on")
+    @Test("an upstream that closes without an answer is 502, and the caller's connection stays open")
     func gotNothing() throws {
         let upstream = try ScriptedUpstream()
         let proxy = try TestProxy(.bank(port: upstream.port))
@@ -91,7 +91,7 @@ struct FailureTests {
     }
 
     @Test(
-        "a body that breaks off never looks complete",
+        "a truncated body never looks complete",
         arguments: [
             "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf",
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n",
@@ -103,7 +103,7 @@ struct FailureTests {
         #expect(!all.contains("Content-Length: 4\r\n") && !all.hasSuffix("0\r\n\r\n"))
     }
 
-    @Test("to an old caller, for whom the end of the connection ends the body, a broken one is a reset")
+    @Test("a truncated body is a reset for an HTTP/1.0 caller, for whom the end of the connection ends the body")
     func truncatedForOldCaller() throws {
         let bytes = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n"
         #expect(try outcome(of: bytes, request: "GET / HTTP/1.0\r\n\r\n") == nil)
@@ -153,7 +153,7 @@ struct FailureTests {
         _ = proxy
     }
 
-    @Test("what an upstream sends without being asked is no answer to the next request, whoever's that is")
+    @Test("bytes that an upstream sends without a request are not the answer to any caller's next request")
     func stray() throws {
         let upstream = try ScriptedUpstream()
         let proxy = try TestProxy(.bank(port: upstream.port))
@@ -172,7 +172,7 @@ struct FailureTests {
         #expect(try second.message().body == "two")
     }
 
-    @Test("a POST goes out on another connection where the kept one has ended meanwhile")
+    @Test("a POST is sent on another connection if the kept one has ended")
     func endedMeanwhile() throws {
         let upstream = try ScriptedUpstream()
         let proxy = try TestProxy(.bank(port: upstream.port))
@@ -216,7 +216,7 @@ struct FailureTests {
     }
 
     @Test(
-        "a HEAD request with a body is refused, as nobody knows what it would mean, and its connection ends",
+        "a HEAD request with a body is refused, as its meaning is undefined, and its connection ends",
         arguments: ["Content-Length: 2\r\n\r\nab", "Transfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n"])
     func headWithBody(body: String) throws {
         let upstream = try ScriptedUpstream()

@@ -83,7 +83,7 @@ struct IdentityTests {
             ])
     }
 
-    @Test("cookies that a session wins, and those set later, are that user's")
+    @Test("cookies of a user's session, and those set later, stay that user's")
     func cookies() throws {
         let upstream = try AnsweringUpstream { head, _ in
             let cookies = head.split(separator: "\r\n").filter { $0.hasPrefix("Cookie: ") }.map { $0.dropFirst(8) }
@@ -164,7 +164,7 @@ struct IdentityTests {
         }
     }
 
-    @Test("who has no credential is refused where a session is needed, and served where none is")
+    @Test("a caller without a credential is refused if a session is needed, and served otherwise")
     func nobody() throws {
         let upstream = try AnsweringUpstream { head, _ in
             if head.hasPrefix("GET /open ") { return answer("200 OK", "open") }
@@ -191,7 +191,7 @@ struct IdentityTests {
         #expect(proxy.services.gate.read({ $0.sessions.states(now: proxy.clock.now) }).count == 1)
     }
 
-    @Test("what one user is refused somewhere is no answer for another")
+    @Test("a refusal for one user does not count for another")
     func refusals() throws {
         let upstream = try AnsweringUpstream { head, _ in
             if head.contains("Bearer bob") { return answer("200 OK", "bob") }
@@ -209,7 +209,7 @@ struct IdentityTests {
         #expect(try bob.message().body == "bob")
     }
 
-    @Test("a caller whose user the kernel does not tell passes for nobody")
+    @Test("a caller whose user the kernel does not report has no user")
     func unknown() throws {
         let listener = try ListenPoint.tcp(host: "127.0.0.1", port: 0).open()
         defer { close(listener) }
@@ -223,7 +223,7 @@ struct IdentityTests {
         #expect(!owners.isFromElsewhere(accepted))
     }
 
-    @Test("the kernel is asked once for a connection, and not at all where nothing depends on it")
+    @Test("the kernel is asked once per connection, and not at all if nothing depends on the user")
     func askedOnce() throws {
         let upstream = try AnsweringUpstream { head, _ in
             head.contains("Bearer ann") ? answer("200 OK", "ann") : challenge

@@ -83,7 +83,7 @@ struct InjectionTests {
         #expect(try caller.message().body == "in")
     }
 
-    @Test("a chunked body with fields behind it stays chunked, as they would be lost else")
+    @Test("a chunked body with trailers stays chunked when values are injected, so that the trailers are kept")
     func requestTrailers() throws {
         let upstream = try ScriptedUpstream()
         let proxy = try TestProxy(.bank(port: upstream.port, logins: [login(port: upstream.port, body: true)]))
@@ -100,7 +100,7 @@ struct InjectionTests {
         #expect(try caller.message().body == "in")
     }
 
-    @Test("fields behind a response's body are left out if one of them holds the secret")
+    @Test("the trailers of a response are removed if one of them has the secret")
     func responseTrailers() throws {
         for (trailer, wanted) in [
             ("X-Sum: 1", "2\r\nok\r\n0\r\nX-Sum: 1\r\n\r\n"), ("X-Sum: s3cr3t%2Dkey", "2\r\nok\r\n0\r\n\r\n"),

@@ -84,7 +84,7 @@ struct KeptSessionTests {
 
 @Suite("Sessions that are needed before the first request")
 struct AheadTests {
-    @Test("the session is established first, and its fields go along")
+    @Test("a session that is needed before the first request is established first, and its fields are sent")
     func injected() throws {
         let upstream = try ScriptedUpstream()
         let login = Authenticator.scripted(port: upstream.port, trigger: .ahead, isAhead: true) { _, _, _ in
@@ -101,7 +101,7 @@ struct AheadTests {
         #expect(try caller.message().body == "in")
     }
 
-    @Test("while a login that failed pauses, callers are answered at once, and the connection goes on")
+    @Test("during the pause after a failed login callers are answered at once, and their connections stay open")
     func pausing() throws {
         let upstream = try ScriptedUpstream()
         let login = Authenticator.scripted(
@@ -119,7 +119,7 @@ struct AheadTests {
         #expect(!upstream.hasCaller)
     }
 
-    @Test("a body that came with a request that is refused at once is read over")
+    @Test("the body of a request that is refused at once is discarded")
     func pausingWithBody() throws {
         let upstream = try ScriptedUpstream()
         let login = Authenticator.scripted(
@@ -134,7 +134,7 @@ struct AheadTests {
         }
     }
 
-    @Test("where no more may wait for a login, a further caller is told so")
+    @Test("a caller beyond the limit of login waiters gets a reply that says so")
     func overloaded() throws {
         let upstream = try ScriptedUpstream()
         let gate = Gate()
@@ -157,7 +157,7 @@ struct AheadTests {
         #expect(try first.message().body == "in")
     }
 
-    @Test("a session that has ended as soon as it is won fails the exchange instead of being won again and again")
+    @Test("a session that expires as soon as it is established fails the exchange, and does not cause endless logins")
     func endedAtOnce() throws {
         let upstream = try ScriptedUpstream()
         let login = Authenticator.scripted(port: upstream.port, trigger: .ahead, isAhead: true) { _, _, conversation in

@@ -64,7 +64,7 @@ struct LoginBeforeRequestTests {
     }
 
     @Test(
-        "at a site with optional login an unsafe request is carried out once, as the user, with a body and without",
+        "at a site with optional login an unsafe request is executed once, as the user, with and without a body",
         arguments: [("POST", "hello"), ("POST", ""), ("PUT", "hello"), ("PATCH", ""), ("DELETE", ""), ("PURGE", "")])
     func once(method: String, body: String) throws {
         let executions = Executions()
@@ -87,7 +87,7 @@ struct LoginBeforeRequestTests {
         #expect(proxy.log.count == 1)
     }
 
-    @Test("a GET waits for no login: it goes first, and the login follows its challenge")
+    @Test("a GET does not wait for a login: it is sent first, and the login follows its challenge")
     func safe() throws {
         let executions = Executions()
         let upstream = try openSite(executions)
@@ -96,7 +96,7 @@ struct LoginBeforeRequestTests {
         #expect(executions.all == ["GET /page?x=1 anonymous", "GET /page?x=1 user"])
     }
 
-    @Test("the login is told the request's address without its query, and a challenged POST's likewise")
+    @Test("a login gets the request's address without its query, also that of a challenged POST")
     func addresses() throws {
         let executions = Executions()
         let upstream = try openSite(executions)
@@ -113,7 +113,7 @@ struct LoginBeforeRequestTests {
         #expect(seen.all == ["before /comment ", " after POST /comment"])
     }
 
-    @Test("where the login finds nothing asked for, requests go without it, and it does not look again at each")
+    @Test("if the login finds no challenge, requests are sent without it, and not each of them looks again")
     func nothingAsked() throws {
         let upstream = try AnsweringUpstream { _, body in answer("200 OK", body) }
         let authenticator = login(upstream.port) { _, conversation in Session(expiresAt: conversation.now() + 60_000) }
@@ -125,7 +125,7 @@ struct LoginBeforeRequestTests {
         #expect(proxy.log.count == 2 && proxy.log.renewals == 0)
     }
 
-    @Test("a challenge that comes after a login that found nothing is answered, and the request sent again")
+    @Test("a challenge after a login without a challenge is answered, and the request is sent again")
     func challengedAfterNothing() throws {
         let upstream = try AnsweringUpstream { head, body in
             let isOpen = head.hasPrefix("POST /open ") || head.contains("Authorization: Bearer ")
@@ -177,7 +177,7 @@ struct LoginBeforeRequestTests {
         #expect(executions.all.isEmpty)
     }
 
-    @Test("a long body is asked for by Expect where nothing was asked for before, and a challenge before it is a round")
+    @Test("a long body is sent with Expect if the login found no challenge, and an early challenge is answered")
     func longBody() throws {
         let body = LongBody(count: 3_000_000)
         let upstream = try UploadUpstream(
@@ -195,7 +195,7 @@ struct LoginBeforeRequestTests {
         #expect(upstream.uploads.map(\.body) == [body])
     }
 
-    @Test("a caller that keeps its own credentials waits for no login")
+    @Test("a caller that keeps its own credentials does not wait for a login")
     func ownCredentials() throws {
         let upstream = try AnsweringUpstream { _, body in answer("200 OK", body) }
         let plan = UpstreamPlan.bank(

@@ -36,7 +36,7 @@ struct LoginDeadlineTests {
         }
     }
 
-    @Test("a login that hangs for ever is 504 for all who wait, and the next request has another one begin")
+    @Test("a login that hangs is 504 for all waiters, and the next request starts another one")
     func hanging() throws {
         let upstream = try upstream()
         let hang = Hang()
@@ -67,7 +67,7 @@ struct LoginDeadlineTests {
         hang.end(at: proxy)
     }
 
-    @Test("a kept login that hangs and that nobody waits for ends by its deadline, and is tried again")
+    @Test("a kept login that hangs without waiters ends by its deadline, and is tried again")
     func kept() throws {
         let upstream = try upstream()
         let hang = Hang()
@@ -94,7 +94,7 @@ struct LoginDeadlineTests {
         hang.end(at: proxy)
     }
 
-    @Test("a renewal that hangs ends by its deadline, while the session serves, and the next one takes its place")
+    @Test("a renewal that hangs ends by its deadline while its session is used, and is followed by the next one")
     func renewal() throws {
         let upstream = try upstream()
         let hang = Hang()

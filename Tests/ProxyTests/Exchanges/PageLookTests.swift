@@ -30,7 +30,7 @@ struct PageLookTests {
         #expect(upstream.requests == 3)
     }
 
-    @Test("a page that is none passes byte for byte, short, empty, and longer than what is looked at")
+    @Test("a page that is not a login page is forwarded unchanged, short, empty, and longer than the examined part")
     func otherPages() throws {
         let long = String(repeating: "0123456789abcdef", count: 40_000)
         let upstream = try AnsweringUpstream { head, _ in
@@ -45,7 +45,7 @@ struct PageLookTests {
         #expect(proxy.log.count == 0)
     }
 
-    @Test("a login page that comes again on the session just won passes as it came, and leads to no second login there")
+    @Test("a login page in answer to a new session is forwarded unchanged, and leads to no second login there")
     func again() throws {
         let upstream = try AnsweringUpstream { _, _ in answer("200 OK", "LOGIN", Self.html) }
         let proxy = try proxy(upstream.port)
@@ -56,7 +56,7 @@ struct PageLookTests {
         #expect(proxy.log.count == 1 && upstream.requests == 4)
     }
 
-    @Test("a page that trickles in is held for two seconds, no longer")
+    @Test("a slow page is delayed for at most two seconds")
     func trickle() throws {
         let upstream = try ScriptedUpstream()
         let proxy = try proxy(upstream.port)
@@ -73,7 +73,7 @@ struct PageLookTests {
         #expect(try caller.read(until: "0\r\n\r\n").contains("bar"))
     }
 
-    @Test("a login that takes longer than the look at its page succeeds")
+    @Test("a login that takes longer than the examination of its page succeeds")
     func slowLogin() throws {
         let upstream = try ScriptedUpstream()
         let gate = Gate()
@@ -103,7 +103,7 @@ struct PageLookTests {
         #expect(try caller.message().body == "welcome")
     }
 
-    @Test("a login page whose rest does not come is waited for as long as for an answer, and no longer")
+    @Test("the rest of a login page is awaited until the response timeout")
     func unfinishedPage() throws {
         let upstream = try ScriptedUpstream()
         let proxy = try proxy(upstream.port, timeouts: .init(response: .seconds(30)))
@@ -149,7 +149,7 @@ struct PageLookTests {
         #expect(try caller.message().body == "in")
     }
 
-    @Test("a stream that is no page is not held at all")
+    @Test("a stream that is not a page is not delayed")
     func stream() throws {
         let upstream = try ScriptedUpstream()
         let proxy = try proxy(upstream.port)
@@ -185,7 +185,7 @@ struct PageLookTests {
 @Suite("Answers that are made to be read for long")
 struct NestedAnswerTests {
     @Test(
-        "an answer of 60 KB, however it is nested, goes to its caller as it came, and keeps no other caller waiting",
+        "a deeply nested answer of 60 KB is forwarded unchanged, and delays no other caller",
         arguments: [
             String(repeating: "[", count: 500) + Array(repeating: "[]", count: 19_000).joined(separator: ",")
                 + String(repeating: "]", count: 500),

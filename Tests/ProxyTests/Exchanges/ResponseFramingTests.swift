@@ -33,7 +33,7 @@ struct ResponseFramingTests {
     }
 
     @Test(
-        "answers to HEAD have no body, and keep their length",
+        "answers to HEAD have no body, and keep Content-Length",
         arguments: [
             ("", ""), ("Content-Length: 5\r\n", ""), ("Content-Length: 5\r\n", "hello"), (Self.chunked, ""),
             (Self.chunked, "5\r\nhello\r\n0\r\n\r\n"), ("", "hello"),
@@ -45,7 +45,7 @@ struct ResponseFramingTests {
     }
 
     @Test(
-        "204 and 304 have no body, whatever comes with them",
+        "204 and 304 have no body, even if the upstream sends one",
         arguments: ["204 No Content", "304 Not Modified"],
         [
             ("", ""), ("Content-Length: 5\r\n", ""), ("Content-Length: 5\r\n", "hello"), (Self.chunked, ""),
@@ -57,7 +57,7 @@ struct ResponseFramingTests {
         #expect(text == "HTTP/1.1 \(status)\r\n\(length)\(Self.via)\r\n")
     }
 
-    @Test("a length is passed on once, however often and with whatever zeros it was told")
+    @Test("Content-Length is forwarded once, without repetitions and leading zeros")
     func lengths() throws {
         for field in ["5", "05", "5, 5", "5\r\nContent-Length: 5"] {
             let text = try received("HTTP/1.1 200 OK\r\nContent-Length: \(field)\r\n\r\nhello", until: "hello")
@@ -65,7 +65,7 @@ struct ResponseFramingTests {
         }
     }
 
-    @Test("205 and other answers without content end where they say")
+    @Test("205 and other answers without content end by their framing")
     func empty() throws {
         let zero = try received("HTTP/1.1 205 Reset Content\r\nContent-Length: 0\r\n\r\n", until: "\r\n\r\n")
         #expect(zero == "HTTP/1.1 205 Reset Content\r\nContent-Length: 0\r\n\(Self.via)\r\n")
@@ -73,7 +73,7 @@ struct ResponseFramingTests {
         #expect(none == "HTTP/1.1 205 Reset Content\r\n\(Self.via)\(Self.chunked)\r\n0\r\n\r\n")
     }
 
-    @Test("chunks of any form are written anew")
+    @Test("chunks of any form are rewritten")
     func chunks() throws {
         let bytes = "00005 ;x=\"a;b\"\r\nhello\r\nA\r\n0123456789\r\n0;last\r\nX-Sum: 1\r\n\r\n"
         let text = try received("HTTP/1.1 200 OK\r\n\(Self.chunked)\r\n\(bytes)", until: "\r\n0\r\n\r\n")
@@ -82,7 +82,7 @@ struct ResponseFramingTests {
     }
 
     @Test(
-        "what comes behind an answer is no part of it, and answers no other request",
+        "bytes after an answer are not part of it, and answer no other request",
         arguments: [
             "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
             "HTTP/1.1 200 OK\r\n\(Self.chunked)\r\n5\r\nhello\r\n0\r\n\r\n",
@@ -95,7 +95,7 @@ struct ResponseFramingTests {
 
     /// The next request has arrived already, so it is sent as soon as the answer is complete.
     @Test(
-        "what comes behind an answer, and after its head, answers no other request",
+        "bytes after an answer that come later than its head answer no other request",
         arguments: [
             ("GET", "Content-Length: 5\r\n\r\n", "hello"), ("GET", "Transfer-Encoding: chunked\r\n\r\n", "0\r\n\r\n"),
             ("HEAD", "Content-Length: 5\r\n\r\n", ""), ("GET", "Content-Length: 0\r\n\r\n", ""),
@@ -125,7 +125,7 @@ struct ResponseFramingTests {
         }
     }
 
-    @Test("an answer that begins with a folded line is 502, also on the heels of a good one")
+    @Test("an answer that begins with a folded line is 502, also after a good one")
     func foldedFirstLine() throws {
         let upstream = try ScriptedUpstream()
         let proxy = try TestProxy(.bank(port: upstream.port))
@@ -239,7 +239,7 @@ struct RefusedResponseTests {
         }
     }
 
-    @Test("any bytes may stand in a reason phrase and a value that RFC 9110 allows there")
+    @Test("a reason phrase and a field value may have any bytes that RFC 9110 allows")
     func oddBytes() throws {
         let upstream = try ScriptedUpstream()
         let proxy = try TestProxy(.bank(port: upstream.port))

@@ -40,7 +40,7 @@ struct SessionTests {
         #expect(upstream.requests == 200)
     }
 
-    @Test("the failure of a login is shared by all who waited, each on its own worker")
+    @Test("all waiters of a failed login get its failure, each on its own worker")
     func sharedFailure() throws {
         let upstream = try upstream { _ in true }
         let gate = Gate()
@@ -102,7 +102,7 @@ struct SessionTests {
         #expect(try first.message().body == "one")
     }
 
-    @Test("a session that the upstream rejects is won anew, once")
+    @Test("a session that the upstream rejects is established again, once")
     func rejected() throws {
         let good = Mutex("t1")
         let upstream = try upstream { token in good.withLock { $0 == token } }
@@ -114,7 +114,7 @@ struct SessionTests {
         #expect(proxy.log.count == 2)
     }
 
-    @Test("a refusal of a session just won goes to the caller as it came, and is not tried again for that route")
+    @Test("the refusal of a new session is forwarded unchanged, and causes no further login for that route")
     func refusedAfterLogin() throws {
         let upstream = try AnsweringUpstream { head, _ in
             guard head.contains("Authorization") else { return challenge }
@@ -176,7 +176,7 @@ struct SessionTests {
         proxy.wait("the next renewal") { proxy.log.renewals == 2 }
     }
 
-    @Test("the scope that a resource names is asked for, and remembered for its route on every worker")
+    @Test("a scope that a resource names is requested, and remembered for its route on every worker")
     func scopes() throws {
         let upstream = try AnsweringUpstream { head, _ in
             guard head.contains("Authorization") else { return challenge }

@@ -65,7 +65,7 @@ struct SideRequestTests {
         #expect(told.contains("came: 200, unreachable"), "\(told)")
     }
 
-    @Test("a request of a login with a credential in its head is not sent again where its connection is lost")
+    @Test("a login's request with a credential in its head is not sent again if its connection is lost")
     func lostCredential() throws {
         let upstream = try ScriptedUpstream()
         var probe = request(upstream.port)
@@ -97,7 +97,7 @@ struct SideRequestTests {
     }
 }
 
-@Suite("A login whose own server stands behind a login page")
+@Suite("A login whose own server requires a login page")
 struct GuardedLoginTests {
     /// State of the upstream: the page's valid sessions by number, and one valid token at a time.
     private final class Doors: Sendable {
@@ -172,7 +172,7 @@ struct GuardedLoginTests {
         return Session(cookies: SessionCookies(jar))
     }
 
-    @Test("a login behind a login page gets the page's session first, keeps it, and renews it after its end")
+    @Test("a login that requires a login page gets the page's session first, keeps it, and renews it after its end")
     func passed() throws {
         let doors = doors
         let upstream = try AnsweringUpstream { head, _ in doors.respond(head) }
@@ -190,7 +190,7 @@ struct GuardedLoginTests {
         #expect(pages.next() == 3 && tokens.next() == 3, "two of each before these")
     }
 
-    @Test("a login behind a login page fails if the page's login fails, with its reason")
+    @Test("a login that requires a login page fails if the page's login fails, with its reason")
     func failed() throws {
         let doors = doors
         let upstream = try AnsweringUpstream { head, _ in doors.respond(head) }
@@ -202,7 +202,7 @@ struct GuardedLoginTests {
         #expect(body.contains(#""code":"login-rejected""#))
     }
 
-    @Test("a login behind a login page gets the page if it comes again, and asks once")
+    @Test("a login gets the login page if it comes again after the page's login, and asks once")
     func again() throws {
         let doors = doors
         let upstream = try AnsweringUpstream { head, _ in doors.respond(head) }

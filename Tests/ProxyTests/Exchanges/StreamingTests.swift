@@ -9,7 +9,7 @@ import Testing
 @Suite("Streams")
 struct StreamingTests {
     @Test(
-        "each event is at the caller before the next one is made, however the stream is framed",
+        "each event reaches the caller before the next one is sent, with any framing of the stream",
         arguments: ["Transfer-Encoding: chunked\r\n", "", "Content-Length: 180\r\n"], ["1.1", "1.0"])
     func events(framing: String, version: String) throws {
         let upstream = try ScriptedUpstream()
@@ -34,7 +34,7 @@ struct StreamingTests {
     }
 
     @Test(
-        "long and short pieces in turn come whole and in order to a caller that takes them slowly, however they are framed",
+        "alternating long and short pieces reach a slow caller completely and in order, with any framing",
         arguments: ["chunked", "length", "end"])
     func pieces(framing: String) throws {
         // Around the sizes at which a piece is appended to the waiting bytes, replaces their buffer, or waits for them.
@@ -72,7 +72,7 @@ struct StreamingTests {
         }
     }
 
-    @Test("each piece of a request's body is at the upstream before the next one is made")
+    @Test("each piece of a request's body reaches the upstream before the next one is sent")
     func pieces() throws {
         let upstream = try ScriptedUpstream()
         let proxy = try TestProxy(.bank(port: upstream.port))
@@ -90,7 +90,7 @@ struct StreamingTests {
         #expect(try caller.message().body == "done")
     }
 
-    @Test("a conversation in both directions at once goes on as long as its sides want")
+    @Test("a request and its response stream in both directions at once")
     func conversation() throws {
         let upstream = try ScriptedUpstream()
         let proxy = try TestProxy(.bank(port: upstream.port))
@@ -112,7 +112,7 @@ struct StreamingTests {
         try server.expect("0\r\n\r\n")
     }
 
-    @Test("a caller that does not read slows no other, on the same worker and at the same upstream")
+    @Test("a caller that does not read delays no other on the same worker and upstream")
     func slowReader() throws {
         let upstream = try AnsweringUpstream { head, _ in
             answer("200 OK", String(repeating: "x", count: head.hasPrefix("GET /long ") ? 8_000_000 : 10))
@@ -131,7 +131,7 @@ struct StreamingTests {
         proxy.expectNoConnections()
     }
 
-    @Test("a content coding passes as it is, whatever stands in it")
+    @Test("a body with a content coding is forwarded unchanged")
     func codings() throws {
         let upstream = try AnsweringUpstream { _, _ in
             answer("200 OK", "no gzip at all", "Content-Encoding: gzip\r\n")

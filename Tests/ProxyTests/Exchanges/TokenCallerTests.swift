@@ -47,7 +47,7 @@ struct TokenCallerTests {
 
     private func bearer(_ name: String) -> String { "Authorization: Bearer \(Self.tokens[name] ?? name)\r\n" }
 
-    @Test("a request without a right token is 401, and nothing of it is looked at or sent")
+    @Test("a request without a valid token is 401, and is neither examined nor forwarded")
     func refused() throws {
         let rig = try Rig()
         for fields in ["", bearer("wrong"), "Authorization: Basic Y2k6eA==\r\n", bearer("ci") + bearer("ci")] {
@@ -85,7 +85,7 @@ struct TokenCallerTests {
     }
 
     @Test(
-        "the token stays here, whatever its field is called and however it is imitated",
+        "the caller's token is not forwarded, in any field and any imitation",
         arguments: ["Authorization", "X-Caller-Token"])
     func stripped(field: String) throws {
         let rig = try Rig(field: field)
@@ -99,7 +99,7 @@ struct TokenCallerTests {
         }
     }
 
-    @Test("a trailer of the token's name stays here")
+    @Test("a trailer with the token's name is not forwarded")
     func trailer() throws {
         let rig = try Rig(field: "X-Caller-Token")
         let caller = try rig.proxy.connect()
@@ -111,7 +111,7 @@ struct TokenCallerTests {
         #expect(head.hasPrefix("HTTP/1.1 200 ") && !body.contains("s3cret"))
     }
 
-    @Test("a token in Authorization is no credential of the caller's for the upstream")
+    @Test("a caller's token in Authorization is not a credential for the upstream")
     func callerCredentials() throws {
         for policy in [ForwardingPolicy.CallerCredentials.keep, .refuse] {
             let rig = try Rig(forwarding: ForwardingPolicy(callerCredentials: policy))
@@ -120,7 +120,7 @@ struct TokenCallerTests {
         }
     }
 
-    @Test("while a token is missing the others serve, and everybody else is 503: theirs may be the missing one")
+    @Test("while a token cannot be read the others work, and an unknown one is 503, since it may be the missing one")
     func missing() throws {
         let rig = try Rig(known: ["ci": Self.tokens["ci"] ?? ""])
         #expect(try rig.ask(bearer("ci")).head.hasPrefix("HTTP/1.1 200 "))
@@ -170,7 +170,7 @@ struct TokenCallerTests {
         }
     }
 
-    @Test("another proxy that asks about requests needs its token over TCP, and no user")
+    @Test("another proxy that sends auth requests over TCP needs its token, and no user")
     func authRequests() throws {
         let rig = try Rig(field: "X-Caller-Token", service: .authRequests)
         let line = "GET /authority/only HTTP/1.1"

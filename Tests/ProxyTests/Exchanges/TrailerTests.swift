@@ -26,7 +26,7 @@ struct TrailerTests {
         return (try caller.head(), try caller.read(until: end))
     }
 
-    @Test("the upstream is told that trailers are taken where the caller takes them, and never else")
+    @Test("TE: trailers is sent upstream if the caller accepts trailers, and only then")
     func asked() throws {
         let upstream = try AnsweringUpstream { head, _ in answer("200 OK", head) }
         let proxy = try TestProxy(.bank(port: upstream.port))
@@ -42,7 +42,7 @@ struct TrailerTests {
         #expect(!old.contains("TE: ") && !old.contains("Connection: "))
     }
 
-    @Test("trailers come to a caller that takes them, those left out that must not")
+    @Test("trailers reach a caller that accepts them, except forbidden ones")
     func passed() throws {
         let trailers =
             "X-Sum: 1\r\nContent-Length: 5\r\nSet-Cookie: a\r\nX-Hop: 2\r\nConnection: x\r\nx-empty:\r\nX-Sum:  2 \r\n"
@@ -53,7 +53,7 @@ struct TrailerTests {
         #expect(body == "2\r\nok\r\n0\r\nX-Sum: 1\r\nx-empty: \r\nX-Sum: 2\r\n\r\n")
     }
 
-    @Test("other callers get none, nor are they told of any")
+    @Test("callers without TE: trailers get no trailers, and no Trailer field")
     func dropped() throws {
         let (head, body) = try received(
             get(), "Trailer: X-Sum\r\n\r\n2\r\nok\r\n0\r\nX-Sum: 1\r\n\r\n", until: "0\r\n\r\n")
@@ -65,7 +65,7 @@ struct TrailerTests {
         #expect(old.body == "ok")
     }
 
-    @Test("an answer that has a length has no trailers, and is not said to")
+    @Test("an answer with a length has no trailers, and announces none")
     func length() throws {
         let upstream = try AnsweringUpstream { _, _ in answer("200 OK", "ok", "Trailer: X\r\n") }
         let proxy = try TestProxy(.bank(port: upstream.port))

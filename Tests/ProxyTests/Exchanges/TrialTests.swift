@@ -63,7 +63,7 @@ struct TrialTests {
         }
     }
 
-    @Test("a wrong password reaches the server once, however many callers wait, and all are told")
+    @Test("a wrong password reaches the server once for any number of waiters, and all get the failure")
     func oneAttempt() throws {
         let guarded = Guarded()
         let upstream = try guarded.upstream { _, password in password == "right" ? 200 : 401 }
@@ -78,7 +78,7 @@ struct TrialTests {
         #expect(guarded.attempts.load(ordering: .relaxed) == 1)
     }
 
-    @Test("a right password serves all who waited, and the next without a further round trip")
+    @Test("a right password serves all waiters, and later requests without a further round trip")
     func verified() throws {
         let guarded = Guarded()
         let upstream = try guarded.upstream { _, password in password == "right" ? 200 : 401 }
@@ -109,7 +109,7 @@ struct TrialTests {
         #expect(proxy.log.count == 2)
     }
 
-    @Test("a password is sent once for a lost connection, however many wait, and none of them sends it again")
+    @Test("a password whose connection is lost is sent once for all waiters, and not again")
     func lost() throws {
         let attempts = Atomic<Int>(0)
         let (isTried, isOver) = (Signal(), Signal())
@@ -133,7 +133,7 @@ struct TrialTests {
         #expect(attempts.load(ordering: .relaxed) == 1)
     }
 
-    @Test("who tries it and goes away before the answer has those who wait answered, and it is not sent again at once")
+    @Test("a verifier that leaves before the answer ends all waits, and its session is not tried again at once")
     func proverGone() throws {
         let attempts = Atomic<Int>(0)
         let (isTried, isOver) = (Signal(), Signal())

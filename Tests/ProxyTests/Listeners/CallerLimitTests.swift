@@ -30,7 +30,7 @@ struct CallerLimitTests {
     }
 
     @Test(
-        "as many callers are admitted as the limit says, on any workers", arguments: [(4, 7), (4, 1), (3, 3)])
+        "exactly the limit of callers is admitted, on any number of workers", arguments: [(4, 7), (4, 1), (3, 3)])
     func shared(workers: Int, limit: Int) throws {
         let upstream = try AnsweringUpstream { _, _ in answer("200 OK", "in") }
         let proxy = try TestProxy(.bank(port: upstream.port), workers: workers, limits: WorkerLimits(callers: limit))
@@ -67,7 +67,7 @@ struct CallerLimitTests {
         try serve(first)
     }
 
-    @Test("a listener's own limit leaves the other listeners' callers alone, and the admin listener has its own room")
+    @Test("a listener's own limit does not affect the callers of other listeners, and the admin listener has its own")
     func listeners() throws {
         struct Greeting: LocalService {
             func answer(_ request: LocalRequest) -> LocalAnswer {
@@ -103,7 +103,7 @@ struct CallerLimitTests {
         try serve(try Peer(port: ports[1]))
     }
 
-    @Test("a caller who is not let in is told so when its request begins, or a second later")
+    @Test("a caller who is not admitted gets its reply when its request begins, or after a second")
     func turnedAway() throws {
         let clock = ManualLoopClock()
         let loop = try EventLoop(clock: clock)
@@ -163,7 +163,7 @@ struct CallerLimitTests {
         #expect(Peer(accepted: dup(callers[1])).peekHead()?.hasPrefix("HTTP/1.1 503 ") == true)
     }
 
-    @Test("a caller who cannot be accepted for want of a descriptor is told so")
+    @Test("a caller who cannot be accepted for lack of a descriptor gets a reply that says so")
     func noDescriptor() throws {
         let listener = try ListenPoint.tcp(host: "127.0.0.1", port: 0).open()
         defer { close(listener) }

@@ -43,7 +43,7 @@ struct ClosingTests {
     }
 
     @Test(
-        "callers whom nobody has accepted yet when a listener closes are served",
+        "callers who are not accepted yet when a listener closes are served",
         arguments: [true, false], [any, .unix(path: path + "-queue", mode: 0o600)])
     func queue(isDrain: Bool, point: ListenPoint) throws {
         let upstream = try AnsweringUpstream { _, _ in answer("200 OK", "in") }

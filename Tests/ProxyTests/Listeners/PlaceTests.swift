@@ -11,7 +11,7 @@ import Testing
 @testable import Proxy
 
 /// Callers of several users, by sockets whose owner is changed, which only root can do.
-@Suite("Nobody locks other callers out", .enabled(if: getuid() == 0))
+@Suite("Quotas of callers by user", .enabled(if: getuid() == 0))
 struct PlaceTests {
     private struct Greeting: LocalService {
         func answer(_ request: LocalRequest) -> LocalAnswer {

@@ -7,7 +7,7 @@ import Testing
 
 @testable import Proxy
 
-@Suite("Whose sockets are at the other end")
+@Suite("Owners of sockets")
 struct SocketOwnersTests {
     /// A connection within this process: the accepted end, and the caller's, which belongs to `uid`.
     private final class Pair {
@@ -46,7 +46,7 @@ struct SocketOwnersTests {
         #expect(owners.caller(of: pair.accepted) == getuid())
     }
 
-    @Test("another user's socket is that user's", .enabled(if: getuid() == 0))
+    @Test("another user's socket is attributed to that user", .enabled(if: getuid() == 0))
     func another() throws {
         let owners = SocketOwners()
         let (one, two) = try (Pair(uid: 12_345), Pair(host: "::1", uid: 23_456))
@@ -54,7 +54,7 @@ struct SocketOwnersTests {
         #expect(owners.caller(of: two.accepted) == 23_456)
     }
 
-    @Test("a caller that has ended its side but holds its socket is known")
+    @Test("a caller that has half-closed its socket is known")
     func halfClosed() throws {
         let pair = try Pair()
         #expect(shutdown(pair.caller, Int32(SHUT_WR)) == 0)
@@ -72,7 +72,7 @@ struct SocketOwnersTests {
         #expect(owners.canSee(pair.accepted))
     }
 
-    @Test("a caller that has broken off is nobody, whoever has its port now")
+    @Test("a caller that has reset its connection is unknown, even if its port is used again")
     func reset() throws {
         let owners = SocketOwners()
         for attempt in 1... {

@@ -42,7 +42,7 @@ struct DiskFaultTests {
         #expect(proxy.log.count == 1)
     }
 
-    @Test("a missing directory costs the replay of a long body, and a short one is replayed all the same")
+    @Test("a missing directory prevents the replay of a long body, but not of a short one")
     func missing() throws {
         let upstream = try bank()
         let told = Mutex<[ReplayTrouble?]>([])
@@ -59,7 +59,7 @@ struct DiskFaultTests {
     }
 
     @Test(
-        "a full file system costs the replay of a long body, and a short one is replayed all the same",
+        "a full file system prevents the replay of a long body, but not of a short one",
         .enabled(if: geteuid() == 0))
     func full() throws {
         // In some containers not even root may mount; then the test has nothing to do.
@@ -73,7 +73,7 @@ struct DiskFaultTests {
         #expect(descriptors(within: directory.path) == [])
     }
 
-    @Test("a known length for which there is no room has the login come first, and is then no trouble")
+    @Test("a body of known length that does not fit on disk is sent after the login")
     func known() throws {
         let upstream = try bank()
         let spool = directory.spool(limit: 1_000_000)
@@ -86,7 +86,7 @@ struct DiskFaultTests {
         #expect(spool.figures.bytesFromDisk == 0)
     }
 
-    @Test("exchanges share the budget: one that finds it used up is streamed, the other is replayed")
+    @Test("exchanges share the disk budget: one without a share is streamed, the other is replayed")
     func shared() throws {
         let upstream = try ScriptedUpstream()
         let login = Authenticator.scripted(port: upstream.port) { _, _, _ in .bearer("one") }
@@ -113,7 +113,7 @@ struct DiskFaultTests {
         #expect(spool.figures.bytesInUse == 0)
     }
 
-    @Test("a file that cannot be read back fails the exchange in words, not by a body cut short")
+    @Test("a spool file that cannot be read back fails the exchange with a reason, and does not truncate the body")
     func unreadable() throws {
         let upstream = try bank()
         let spool = ReplaySpool(limit: 1 << 30, now: { 0 }, opening: { () throws(ReplayFileError) in Unreadable() })

@@ -49,7 +49,7 @@ struct DiskReplayTests {
         #expect(spool.figures.bytesInUse == 0)
     }
 
-    @Test("two rounds of challenge send it three times")
+    @Test("a body is sent three times for two rounds of a challenge")
     func twoRounds() throws {
         let upstream = try UploadUpstream { upload in
             if upload.has("Authorization: Bearer b") { return answer("200 OK", "well") }
@@ -74,7 +74,7 @@ struct DiskReplayTests {
         #expect(descriptors(within: directory.path) == [])
     }
 
-    @Test("a challenge in the middle of a body is answered, and the rest follows what was kept")
+    @Test("a challenge in the middle of a body is answered, and the rest follows the kept part")
     func middle() throws {
         let upstream = try ScriptedUpstream()
         let login = login(port: upstream.port)
@@ -98,7 +98,7 @@ struct DiskReplayTests {
         #expect(spool.figures.bytesInUse == 0)
     }
 
-    @Test("once the answer is there the file goes, however long the answer lasts")
+    @Test("the spool file is removed once the answer has begun, however long it lasts")
     func freedEarly() throws {
         let upstream = try ScriptedUpstream()
         let spool = directory.spool()
@@ -117,7 +117,7 @@ struct DiskReplayTests {
         try caller.expect("ll")
     }
 
-    @Test("callers that are killed in the middle leave no file and no byte of the budget behind")
+    @Test("callers that are killed during an upload leak no file and no part of the budget")
     func killed() throws {
         let upstream = try ScriptedUpstream()
         let spool = directory.spool()
@@ -144,7 +144,7 @@ struct DiskReplayTests {
         #expect(spool.figures.bytesInUse == 0)
     }
 
-    @Test("where nothing can challenge, nothing is kept", arguments: [false, true])
+    @Test("no body is kept if no challenge can come", arguments: [false, true])
     func nothingStands(isInjected: Bool) throws {
         let upstream = try ScriptedUpstream()
         let inject = Authenticator.scripted(port: upstream.port, trigger: .ahead, isAhead: true) { _, _, _ in

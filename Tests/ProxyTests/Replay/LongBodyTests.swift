@@ -28,7 +28,7 @@ struct LongBodyTests {
         #expect(proxy.log.count == 1)
     }
 
-    @Test("where there is no session it is established first, and the body crosses once")
+    @Test("without a session it is established before a long body, which is sent once")
     func ahead() throws {
         let upstream = try UploadUpstream { answer("200 OK", "\($0.body.count)") }
         let proxy = try proxy(upstream)
@@ -38,7 +38,7 @@ struct LongBodyTests {
         #expect(upstream.uploads.map(\.body) == [body])
     }
 
-    @Test("a session that is rejected meanwhile is won anew before the body is sent, and the body crosses once")
+    @Test("a session that is rejected before a long body is established again first, and the body is sent once")
     func rejected() throws {
         let upstream = try UploadUpstream(
             react: { head in
@@ -81,7 +81,7 @@ struct LongBodyTests {
         #expect(upstream.uploads.map(\.body) == [body, body])
     }
 
-    @Test("417 to a request without our expectation is the answer")
+    @Test("a 417 to the repeated request without our expectation is the answer")
     func ownExpectation() throws {
         let upstream = try UploadUpstream(
             react: { _ in .refuse(answer("417 Expectation Failed", "no")) }, answer: { _ in answer() })
@@ -92,7 +92,7 @@ struct LongBodyTests {
         #expect(upstream.heads.count == 2)
     }
 
-    @Test("a challenge behind 100 Continue is too late, and says what to do; the next request has the new session")
+    @Test("a challenge after 100 Continue is too late, and has a remedy; the next request has the new session")
     func late() throws {
         let upstream = try UploadUpstream { upload in
             let isWell = upload.head.hasPrefix("GET ") || upload.has("Authorization: Bearer 2")
@@ -109,7 +109,7 @@ struct LongBodyTests {
         #expect(proxy.log.count == 2)
     }
 
-    @Test("bodies that fit, and those in chunks, wait for nothing", arguments: [nil, 1000])
+    @Test("bodies that can be kept, and those in chunks, do not wait", arguments: [nil, 1000])
     func short(chunk: Int?) throws {
         let upstream = try UploadUpstream(
             react: { _ in .readSilently }, answer: { answer("200 OK", "\($0.body.count)") })

@@ -33,7 +33,7 @@ struct LocalReplyTests {
         "proxy_configuration_error", "proxy_loop_detected",
     ]
 
-    @Test("every code of a local reply has the status of the contract", arguments: LocalReply.Code.allCases)
+    @Test("every code of a local reply has its documented status", arguments: LocalReply.Code.allCases)
     func statuses(code: LocalReply.Code) {
         #expect(LocalReply(code, detail: "").status == Self.statuses[code])
     }

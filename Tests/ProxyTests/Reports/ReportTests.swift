@@ -8,7 +8,7 @@ import Testing
 
 @testable import Proxy
 
-@Suite("What is logged of exchanges")
+@Suite("Log lines of exchanges")
 struct ExchangeLogTests {
     private func id(in text: String) -> String? {
         text.firstMatch(of: #/exchange_id["=:]+([0-9a-f]{8}-\d+-\d+)/#).map { String($0.1) }
@@ -106,7 +106,7 @@ final class Lines: Sendable {
     }
 }
 
-@Suite("What happens again and again")
+@Suite("Repeated log messages")
 struct RepetitionsTests {
     @Test("a repeated message is logged at once, then once per interval with its count")
     func flood() {
@@ -168,7 +168,7 @@ struct RepetitionsTests {
 
 @Suite("An upstream that fails")
 struct UpstreamOutageTests {
-    @Test("every request fails after three failures, without an answer in between, and for a minute")
+    @Test("an outage is total after three failures without an answer in between, for a minute")
     func total() {
         var outage = UpstreamOutage(at: 1_000, reason: "refused")
         outage.failed(at: 2_000, reason: "refused")

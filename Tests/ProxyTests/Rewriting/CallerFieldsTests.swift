@@ -6,10 +6,10 @@ import Testing
 
 @testable import Proxy
 
-@Suite("How a caller is named")
+@Suite("Names of a connection's ends in Forwarded")
 struct CallerFieldsTests {
     @Test(
-        "an element of Forwarded quotes what is no token",
+        "an element of Forwarded quotes values that are not tokens",
         arguments: [
             (SocketName.ipv4("127.0.0.1", port: 5), "localhost", "for=127.0.0.1;host=localhost;proto=http"),
             (.ipv4("127.0.0.1", port: 5), "localhost:80", #"for=127.0.0.1;host="localhost:80";proto=http"#),
@@ -21,7 +21,7 @@ struct CallerFieldsTests {
         #expect(CallerFields.element(for: peer, host: host.map { Array($0.utf8) }) == Array(expected.utf8))
     }
 
-    @Test("both ends of a connection have names, over either version, and Unix sockets have none")
+    @Test("both ends of a connection have names, over IPv4 and IPv6, and Unix sockets have none")
     func names() throws {
         for (family, host) in [(AF_INET, "127.0.0.1"), (AF_INET6, "::1")] {
             let listener = socket(family, Int32(SOCK_STREAM.rawValue), 0)

@@ -71,7 +71,7 @@ struct ReverseMappingTests {
     }
 
     @Test(
-        "what is another server's, relative, or can be read in two ways goes as it came",
+        "addresses of other servers, relative and ambiguous ones are forwarded unchanged",
         arguments: [
             "https://other.example/a", "https://bank.example.evil/a", "https://bank.example:444/a",
             "http://bank.example:443/",
@@ -109,7 +109,7 @@ struct ReverseMappingTests {
             by: try map("https://bank.example/api", prefix: "/p"))
     }
 
-    @Test("a path does not become what is read as another host's address")
+    @Test("a mapped path is never read as another host's address")
     func hostlikePaths() throws {
         expect(
             [
@@ -121,7 +121,7 @@ struct ReverseMappingTests {
             ], by: try map("https://bank.example/api"))
     }
 
-    @Test("an upstream that was told the caller's host is known by that, too")
+    @Test("an upstream that gets the caller's Host is also known by that name")
     func aliases() throws {
         let told = Origin(scheme: .https, host: "localhost", port: 8080)
         expect(
@@ -132,7 +132,7 @@ struct ReverseMappingTests {
             ], by: try map("https://bank.example/api/", aliases: [told]))
     }
 
-    @Test("a local address is given only where the listener's routes lead it back to the same place")
+    @Test("an address becomes local only if the listener's routes lead it back to the same place")
     func routes() throws {
         let router = Router(
             routes: [
@@ -186,7 +186,7 @@ struct ReverseMappingTests {
             ], by: map(4, authority: "Ledger.localhost"))
     }
 
-    @Test("a response full of addresses elsewhere is not gone through all the routes for each of them")
+    @Test("the routes are searched for a limited number of foreign addresses of a response")
     func many() throws {
         let other = try place("other", "https://other.example/")
         let map = ReverseMapping(
@@ -199,7 +199,7 @@ struct ReverseMappingTests {
         expect([("https://other.example/x", nil), ("https://bank.example/x", "http://localhost/p/x")], by: map)
     }
 
-    @Test("no reference makes the map fall over", arguments: 0..<40)
+    @Test("no reference crashes the mapping", arguments: 0..<40)
     func anything(seed: Int) throws {
         var generator = SplitMix(state: UInt64(seed) &* 0x9E37_79B9_7F4A_7C15 | 1)
         let pieces = [
@@ -222,7 +222,7 @@ struct ReverseMappingTests {
 }
 
 @Test(
-    "the address in a Refresh is found as browsers find it",
+    "the address in a Refresh field is found as browsers find it",
     arguments: [
         ("5; url=/next", "/next"), ("0;URL=https://a/b?c;d", "https://a/b?c;d"), (" 5 , Url = '/a b' x", "/a b"),
         ("5;url=\"/a", "/a"), ("5; /next", "/next"), ("5 /next", "/next"), ("1.5;url=x", "x"), ("5;url=", nil),

@@ -26,7 +26,7 @@ struct RewritingTests {
             .filter { line in !["Content-Length", "Date", "Via"].contains { line.hasPrefix($0) } }
     }
 
-    @Test("addresses become local ones by the host that the caller used, spelled as they were otherwise")
+    @Test("addresses become local by the host that the caller used, and are otherwise unchanged")
     func addresses() throws {
         let upstream = try upstream(
             "Location: http://UP/api/a?b=c#d\r\nCONTENT-LOCATION:  //UP/api/x \r\nRefresh: 5; url='http://UP/api/y'\r\n"
@@ -70,7 +70,7 @@ struct RewritingTests {
             ])
     }
 
-    @Test("an upstream that is told the caller's host is understood when it names itself by that")
+    @Test("an address with the caller's host is mapped if the upstream gets that host")
     func passedHost() throws {
         let upstream = try upstream("Location: http://UP/api/a\r\nContent-Location: http://localhost:PORT/api/b\r\n")
         for policy in [ForwardingPolicy(host: .pass), ForwardingPolicy(host: .pass, caller: .forwarded)] {
@@ -82,7 +82,7 @@ struct RewritingTests {
         }
     }
 
-    @Test("a cookie comes back to the upstream under the name that it was set by")
+    @Test("a cookie returns to the upstream under its original name")
     func cookies() throws {
         let upstream = try AnsweringUpstream { head, _ in
             let cookies = head.split(separator: "\r\n").filter { $0.lowercased().hasPrefix("cookie:") }
@@ -109,7 +109,7 @@ struct LocalCookieTests {
     }
 
     @Test(
-        "a cookie that any caller keeps goes as it came",
+        "a cookie that every caller stores is forwarded unchanged",
         arguments: [
             "a=b", "a=b; HttpOnly", "a=b; Path=/x; Max-Age=5; SameSite=Lax",
             "a=b;Expires=Wed, 21 Oct 2026 07:28:00 GMT ;",
@@ -123,7 +123,7 @@ struct LocalCookieTests {
     }
 
     @Test(
-        "what keeps a cookie from a plain-HTTP caller goes, and all else stays byte for byte",
+        "attributes that keep a cookie from a plain-HTTP caller are removed, and all others are unchanged",
         arguments: [
             ("a=b; Secure", "a=b"), ("a=b;secure;HttpOnly", "a=b;HttpOnly"),
             ("a=b;  SECURE = 1 ;  X=\"y\" ", "a=b;  X=\"y\" "),
@@ -142,7 +142,7 @@ struct LocalCookieTests {
         #expect(local(cookie) == expected)
     }
 
-    @Test("an address is a domain of its own only")
+    @Test("an IP address as a cookie's domain matches only itself")
     func addresses() {
         #expect(local("a=b; Domain=127.0.0.1", host: "127.0.0.1") == "a=b")
         #expect(local("a=b; Domain=0.0.1", host: "127.0.0.1") == nil)
@@ -166,7 +166,7 @@ struct LocalCookieTests {
     }
 
     @Test(
-        "a prefix that was put before a name goes on the way back, and only that",
+        "only the prefix that was added to a cookie's name is removed on the way back",
         arguments: [
             ("countersign-__Host-a=b", "__Host-a=b"),
             ("x=y; countersign-__Secure-a=b;countersign-__host-c=d", "x=y; __Secure-a=b;__host-c=d"),
@@ -180,7 +180,7 @@ struct LocalCookieTests {
         #expect(restored ?? cookies == expected ?? cookies)
     }
 
-    @Test("no cookie makes either way fall over, and both ways make the name that it was", arguments: 0..<40)
+    @Test("no cookie crashes either mapping, and both together restore its name", arguments: 0..<40)
     func anything(seed: Int) throws {
         var generator = SplitMix(state: UInt64(seed) &* 0x9E37_79B9_7F4A_7C15 | 1)
         let pieces = [

@@ -81,7 +81,7 @@ struct ServiceTests {
         service.close()
     }
 
-    @Test("a request that is let in is one exchange until it ends")
+    @Test("an admitted request counts as one exchange until it ends")
     func forwards() throws {
         try onLoop { loop in
             try forwarding("POST /a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\n", on: loop) {
@@ -98,7 +98,7 @@ struct ServiceTests {
         }
     }
 
-    @Test("the exchange of a connection that closes is given up, and counts no more")
+    @Test("the exchange of a closed connection is abandoned, and no longer counts")
     func closes() throws {
         try onLoop { loop in
             try forwarding("GET /a HTTP/1.1\r\nHost: localhost\r\n\r\n", on: loop) { caller, service in
@@ -109,7 +109,7 @@ struct ServiceTests {
         }
     }
 
-    @Test("the exchange that becomes a tunnel counts on")
+    @Test("an exchange that becomes a tunnel still counts")
     func counts() throws {
         try onLoop { loop in
             let request = "GET /a HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n"
@@ -122,7 +122,7 @@ struct ServiceTests {
         }
     }
 
-    @Test("what is not let in gets a reply; who is not let in loses the connection")
+    @Test("a request that is not admitted gets a reply, and a caller that is not admitted loses the connection")
     func refuses() throws {
         try onLoop { loop in
             try forwarding("GET /a HTTP/1.1\r\nHost: evil.example\r\n\r\n", on: loop) { caller, _ in
@@ -160,7 +160,7 @@ struct ServiceTests {
         return caller
     }
 
-    @Test("a question that nothing is needed for is answered at once, and nothing goes upstream")
+    @Test("an auth request that needs no login is answered at once, and nothing goes upstream")
     func authorizes() throws {
         try onLoop { loop in
             let caller = try authRequests(authRequest("GET", "/a"), on: loop)
@@ -171,7 +171,7 @@ struct ServiceTests {
         }
     }
 
-    @Test("a denial is a 403 with its reason in a field, whatever the reply would be")
+    @Test("a denial of an auth request is a 403 with its reason in a field, whatever the reply would be")
     func denies() throws {
         try onLoop { loop in
             let elsewhere = try authRequests("GET /other HTTP/1.1\r\nHost: localhost\r\n\r\n", on: loop)

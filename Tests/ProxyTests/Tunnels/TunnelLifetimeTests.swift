@@ -8,9 +8,9 @@ import Proxy
 import TestSupport
 import Testing
 
-@Suite("How long tunnels last")
+@Suite("Lifetimes of tunnels")
 struct TunnelLifeTests {
-    @Test("a reload does not cut a tunnel, not even one that takes its listener and its upstream away")
+    @Test("a reload does not cut a tunnel, even if it removes its listener and its upstream")
     func reload() throws {
         let tunnel = try OpenTunnel()
         try tunnel.proxy.server.apply(ProxyPlan(listeners: [], upstreams: []))

@@ -105,7 +105,7 @@ struct TunnelTests {
         tunnel.expectOver()
     }
 
-    @Test("two hundred tunnels opened and closed leave no descriptor behind")
+    @Test("two hundred tunnels leak no descriptors")
     func descriptors() throws {
         let server = try ScriptedUpstream()
         let proxy = try TestProxy(.bank(port: server.port))

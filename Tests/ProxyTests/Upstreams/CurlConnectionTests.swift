@@ -150,14 +150,14 @@ struct CurlConnectionTests {
         #expect(upstream.users.isSubset(of: expected.users + expected.users.map { "\\\($0)" }))
     }
 
-    @Test("differ from curl's only for a reason", arguments: cases)
+    @Test("authenticated connections differ from curl's only for a reason", arguments: cases)
     func reasons(expected: Case) {
         let isSame = expected.curl == expected.ours && expected.curlAnswers == expected.answers
         #expect(isSame == (expected.reason == "-"))
     }
 
     @Test(
-        "never give the caller an answer to what goes ahead of the body, but send the request itself without NTLM",
+        "the answer to a preliminary request never goes to the caller, and without NTLM the request itself is sent",
         arguments: ["200", "204", "302", "404", "500", "200 close"])
     func aheadOfBody(status: String) throws {
         let upstream = try HandshakeUpstream("type-1: \(status); -: 201", scheme: "NTLM")
@@ -170,7 +170,7 @@ struct CurlConnectionTests {
         #expect(!areLatched(["ann"], at: upstream))
     }
 
-    @Test("pass on a challenge that only the whole request meets, after it was sent once")
+    @Test("a challenge that only the complete request meets is passed on, after the request was sent once")
     func askedLater() throws {
         let upstream = try HandshakeUpstream("type-1: 200; -: 401 NTLM", scheme: "NTLM")
         let proxy = try proxy(["ntlm"], ["ann"], upstream)

@@ -81,7 +81,7 @@ struct HTTP1StreamTests {
     }
 
     @Test(
-        "a connection that cannot take another request takes none",
+        "a connection to an upstream that cannot be reused takes no further request",
         arguments: [
             "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok",
             "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok",
@@ -145,7 +145,7 @@ struct HTTP1StreamTests {
         #expect(try caller.message().body == "two")
     }
 
-    @Test("an answer that comes in pieces of one byte is the same")
+    @Test("an answer that arrives byte by byte is read the same way")
     func bytewise() throws {
         let upstream = try ScriptedUpstream()
         let proxy = try TestProxy(.bank(port: upstream.port))
@@ -161,7 +161,7 @@ struct HTTP1StreamTests {
         #expect(try server.head().hasPrefix("GET /2 "))
     }
 
-    @Test("an answer is the same wherever it is cut in two", arguments: [false, true])
+    @Test("an answer is read the same way wherever it is split", arguments: [false, true])
     func cuts(isChunked: Bool) throws {
         let upstream = try ScriptedUpstream()
         let proxy = try TestProxy(.bank(port: upstream.port))
@@ -185,7 +185,7 @@ struct HTTP1StreamTests {
         }
     }
 
-    @Test("a body in chunks is the same wherever the caller cuts it, and its chunks have the sizes that they say")
+    @Test("a body in chunks is the same wherever the caller splits it, and its chunks have their declared sizes")
     func chunks() throws {
         let upstream = try ScriptedUpstream()
         let proxy = try TestProxy(.bank(port: upstream.port))
@@ -230,7 +230,7 @@ struct HTTP1StreamTests {
         }
     }
 
-    @Test("an answer ahead of the body's end lets the body through, unless it is a refusal")
+    @Test("after an early answer the body is still sent, unless the answer is a refusal")
     func early() throws {
         let upstream = try ScriptedUpstream()
         let proxy = try TestProxy(.bank(port: upstream.port))
@@ -251,7 +251,7 @@ struct HTTP1StreamTests {
         try server.expectEnd()
     }
 
-    @Test("a body in pieces goes on as it comes, also behind an earlier request and from its first piece on")
+    @Test("the pieces of a body are forwarded as they arrive, also after an earlier request and from the first on")
     func pieces() throws {
         let upstream = try ScriptedUpstream()
         let proxy = try TestProxy(.bank(port: upstream.port))
@@ -272,7 +272,7 @@ struct HTTP1StreamTests {
         }
     }
 
-    @Test("a reload keeps the connections to an upstream that is the same, and closes those to another")
+    @Test("a reload keeps the connections to an unchanged upstream, and closes the others")
     func reload() throws {
         let (upstream, other) = try (ScriptedUpstream(), ScriptedUpstream())
         let proxy = try TestProxy(.bank(port: upstream.port))
@@ -295,7 +295,7 @@ struct HTTP1StreamTests {
         try server.expectEnd()
     }
 
-    @Test("a line over TLS takes one request after the other, too")
+    @Test("a TLS connection takes several requests in sequence")
     func secure() throws {
         let upstream = try TLSUpstream()
         let proxy = try TestProxy(

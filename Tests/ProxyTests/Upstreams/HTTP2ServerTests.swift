@@ -106,7 +106,7 @@ struct HTTP2ServerTests {
     }
 
     @Test(
-        "what nginx answers before an upload is sent is not lost, though over HTTP/2 it would be",
+        "nginx' answer before the end of an upload is not lost, as it would be over HTTP/2",
         arguments: [false, true])
     func earlyAnswers(isChunked: Bool) throws {
         let (server, port) = try nginx()
@@ -132,7 +132,7 @@ struct HTTP2ServerTests {
 @Suite("Upstreams that break HTTP/2")
 struct HTTP2FaultTests {
     @Test(
-        "what breaks before the head, or breaks its rules, is 502 and nothing of it is passed on",
+        "an HTTP/2 answer that breaks before or in its head is 502, and none of it is passed on",
         arguments: JudgeTable("h2-faults").rows)
     func beforeHead(row: [String]) throws {
         let (path, code) = (row[0], row[1] == "-" ? "" : row[1])
@@ -149,7 +149,7 @@ struct HTTP2FaultTests {
     }
 
     @Test(
-        "what breaks in the body never looks complete",
+        "an HTTP/2 answer that breaks in its body never looks complete",
         arguments: ["/break/0", "/break/2", "/break/8", "/cut-body", "/cut-body/length"])
     func inBody(path: String) throws {
         let upstream = try H2Upstream()
@@ -166,7 +166,7 @@ struct HTTP2FaultTests {
     }
 
     @Test(
-        "a request that the upstream says it has not taken is sent again where that does no harm",
+        "a request that the upstream has not processed is sent again if that is safe",
         arguments: [("/refuse/", false), ("/refuse/", true), ("/goaway/", false), ("/goaway/", true)])
     func notTaken(path: String, isKept: Bool) throws {
         let upstream = try H2Upstream()
@@ -180,7 +180,7 @@ struct HTTP2FaultTests {
         #expect(try proxy.fetch(get("/seen\(path)post")).body == "1")
     }
 
-    @Test("a connection that the upstream ends in good order costs no request")
+    @Test("a graceful end of an HTTP/2 connection loses no request")
     func goodOrder() throws {
         let upstream = try H2Upstream()
         let proxy = try TestProxy(upstream.plan())
@@ -192,7 +192,7 @@ struct HTTP2FaultTests {
     }
 
     @Test(
-        "whatever happens on a resting connection, the next request goes through",
+        "the next request succeeds after any event on an idle HTTP/2 connection",
         arguments: ["pings", "settings", "goaway", "close", "cut", "garbage"])
     func resting(kind: String) throws {
         let upstream = try H2Upstream()
@@ -208,7 +208,7 @@ struct HTTP2FaultTests {
         }
     }
 
-    @Test("a caller that goes away ends its stream and nobody else's")
+    @Test("a caller that leaves ends its own stream and no other")
     func cancelled() throws {
         let upstream = try H2Upstream()
         let proxy = try TestProxy(upstream.plan())

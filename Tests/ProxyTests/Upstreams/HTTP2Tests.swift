@@ -10,7 +10,7 @@ import Testing
 
 @Suite("Upstreams over HTTP/2")
 struct HTTP2Tests {
-    @Test("requests at once share one connection, the very first ones too", arguments: [true, false])
+    @Test("concurrent requests share one HTTP/2 connection, from the first ones on", arguments: [true, false])
     func shared(tls: Bool) throws {
         let upstream = try H2Upstream(tls: tls)
         let proxy = try TestProxy(upstream.plan(version: tls ? .auto : .http2))
@@ -27,7 +27,7 @@ struct HTTP2Tests {
     }
 
     @Test(
-        "a long head comes whole, and at once, on a new connection and on one that is kept",
+        "a long head arrives complete and at once, on a new connection and on a kept one",
         arguments: [15, 17, 40, 60])
     func longHead(fields: Int) throws {
         let upstream = try H2Upstream()
@@ -38,7 +38,7 @@ struct HTTP2Tests {
         }
     }
 
-    @Test("a server takes as many at once as it says, and the others go by further connections")
+    @Test("a server gets as many concurrent streams as it allows, and the rest use further connections")
     func streamLimit() throws {
         let upstream = try H2Upstream(streams: 4)
         let proxy = try TestProxy(upstream.plan())
@@ -52,7 +52,7 @@ struct HTTP2Tests {
         #expect(connections >= 3 && connections <= 9)
     }
 
-    @Test("a server without HTTP/2 is spoken to in HTTP/1.1, and so is one with it where that is asked for")
+    @Test("a server without HTTP/2 gets HTTP/1.1, and so does one with it if that is configured")
     func version1() throws {
         let upstream = try TLSUpstream()
         let proxy = try TestProxy(.secure(port: upstream.port, connections: .trusting()))
@@ -120,7 +120,7 @@ struct HTTP2Tests {
         #expect(text.contains("\"length\": 4") && !text.contains("deflate"))
     }
 
-    @Test("long bodies are the same byte for byte both ways, several at once")
+    @Test("several long bodies at once arrive unchanged in both directions")
     func longBodies() throws {
         let upstream = try H2Upstream()
         let proxy = try TestProxy(upstream.plan(version: .http2))
@@ -154,7 +154,7 @@ struct HTTP2Tests {
     /// SHA-256 of that body.
     private static let digest = "3f373df6c0a5a6c30b2e54e392d4914341a43be89d43bacde82bd48506cba305"
 
-    @Test("a caller that reads nothing holds up nobody, and the upstream does not go on for it")
+    @Test("a caller that reads nothing blocks no other, and stops its upstream stream")
     func slowReader() throws {
         let upstream = try H2Upstream()
         let proxy = try TestProxy(upstream.plan())
@@ -172,7 +172,7 @@ struct HTTP2Tests {
         }
     }
 
-    @Test("a body that the upstream does not read holds up nobody")
+    @Test("a body that the upstream does not read blocks no other request")
     func stalledUpload() throws {
         let upstream = try H2Upstream()
         let proxy = try TestProxy(upstream.plan(version: .http2))
@@ -189,7 +189,7 @@ struct HTTP2Tests {
         upload.join()
     }
 
-    @Test("logins at once over one connection are one")
+    @Test("concurrent challenges over one HTTP/2 connection lead to one login")
     func stampede() throws {
         let upstream = try H2Upstream()
         let login = Authenticator.scripted(port: upstream.port) { _, _, _ in .bearer("good") }

@@ -30,7 +30,7 @@ struct TLSHandshakeTests {
         }
     }
 
-    @Test("the right certificate is served, over TLS 1.3 where the server can and 1.2 where it cannot")
+    @Test("the right certificate is accepted, over TLS 1.3 if the server has it and 1.2 otherwise")
     func versions() throws {
         #expect(try fetch(from: TLSUpstream()).body == "None TLSv1.3 1")
         #expect(try fetch(from: TLSUpstream(), host: "127.0.0.1").body == "None TLSv1.3 1")
@@ -38,7 +38,7 @@ struct TLSHandshakeTests {
     }
 
     @Test(
-        "a version below the lowest allowed is refused",
+        "a TLS version below the lowest allowed is refused",
         arguments: [("1.0", TLSVersion.tls12), ("1.1", .tls12), ("1.2", .tls13)])
     func oldVersion(version: String, minimum: TLSVersion) throws {
         let upstream = try TLSUpstream(version: version)
@@ -46,7 +46,7 @@ struct TLSHandshakeTests {
     }
 
     @Test(
-        "what is wrong with a certificate is told",
+        "the fault of a certificate is reported",
         arguments: [
             ("expired.pem", "server.key", "has expired"),
             ("future.pem", "server.key", "is not valid yet"),
@@ -58,7 +58,7 @@ struct TLSHandshakeTests {
         expectFault(words, try fetch(from: TLSUpstream(certificate: certificate, key: key)))
     }
 
-    @Test("authorities of the configuration stand in place of the system's, and the other way round")
+    @Test("configured authorities replace the system's")
     func authorities() throws {
         let upstream = try TLSUpstream()
         expectFault("an authority that is not trusted here", try fetch(from: upstream, ConnectionSettings()))
@@ -67,7 +67,7 @@ struct TLSHandshakeTests {
     }
 
     @Test(
-        "a peer that speaks no TLS, or ends in the middle of the handshake, is told as such",
+        "a peer without TLS, or one that closes during the handshake, is reported as such",
         arguments: [
             ("SSH-2.0-OpenSSH_9.2\r\n", "does not speak TLS"),
             ("HTTP/1.1 400 Bad Request\r\n\r\n", "does not speak TLS"),
@@ -84,7 +84,7 @@ struct TLSHandshakeTests {
         expectFault(words, try caller.message())
     }
 
-    @Test("a reset in the middle of the handshake is one of TLS, and one behind it is not")
+    @Test("a reset during the handshake is a TLS failure, and one after it is not")
     func resets() throws {
         let listener = try ScriptedUpstream()
         let proxy = try TestProxy(.secure(port: listener.port, connections: .trusting()))
@@ -101,7 +101,7 @@ struct TLSHandshakeTests {
         }
     }
 
-    @Test("one of several pins is enough, and none is too few")
+    @Test("one matching pin of several is enough, and without a match the handshake fails")
     func pins() throws {
         let upstream = try TLSUpstream()
         let other = "sha256//" + String(repeating: "A", count: 43) + "="
@@ -111,7 +111,7 @@ struct TLSHandshakeTests {
             "its public key matches no pin", try fetch(from: upstream, .trusting { $0.tls.pins = [other, other] }))
     }
 
-    @Test("a client's certificate is shown, and its lack or refusal told", arguments: ["1.2", nil])
+    @Test("a client certificate is presented, and its lack or refusal is reported", arguments: ["1.2", nil])
     func clientCertificate(version: String?) throws {
         let upstream = try TLSUpstream(clients: "ca.pem", version: version)
         let answer = try fetch(from: upstream, .trusting { $0.show("client") })
@@ -147,7 +147,7 @@ extension ConnectionSettings {
 
 @Suite("The end of a connection within TLS")
 struct TLSClosureTests {
-    @Test("a TLS connection without close_notify does not end a body: anyone on the way could cut it off")
+    @Test("the end of a TLS connection without close_notify does not end a body, since an attacker could cause it")
     func closure() throws {
         let upstream = try TLSUpstream()
         let proxy = try TestProxy(.secure(port: upstream.port, connections: .trusting()))

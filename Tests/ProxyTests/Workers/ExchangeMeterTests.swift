@@ -7,7 +7,7 @@ import Proxy
 import TestSupport
 import Testing
 
-@Suite("What the workers count of exchanges")
+@Suite("Counters of exchanges")
 struct ExchangeMeterTests {
     private let any = ListenPoint.tcp(host: "127.0.0.1", port: 0)
 

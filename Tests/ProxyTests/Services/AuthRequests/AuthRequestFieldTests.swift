@@ -20,7 +20,7 @@ struct AuthRequestFieldTests {
         }
     }
 
-    @Test("cookies are one field with the caller's, and what of a caller's has a session's name is gone")
+    @Test("session cookies share one field with the caller's, whose cookies of the same names are removed")
     func merged() throws {
         let rig = try AuthRequestRig { port in .bank(port: port, logins: [cookies(port)]) }
         #expect(try rig.ask("/deep/a").contains("\r\nCookie: sid=one\r\n"))
@@ -36,13 +36,13 @@ struct AuthRequestFieldTests {
         #expect(head.contains("\r\nCookie: sid=one\r\n"))
     }
 
-    @Test("a caller's cookie of a session's name goes where the session's own does not apply")
+    @Test("a caller's cookie with a session cookie's name is kept where the session's own does not apply")
     func elsewhere() throws {
         let rig = try AuthRequestRig { port in .bank(port: port, logins: [cookies(port)]) }
         #expect(try rig.ask("/shop", "Cookie: sid=mine\r\n").contains("\r\nCookie: sid=mine\r\n"))
     }
 
-    @Test("where nothing is left of a caller's cookies, the other proxy is told to remove them")
+    @Test("if none of a caller's cookies is left, the other proxy has to remove the field")
     func removed() throws {
         let rig = try AuthRequestRig { port in .bank(port: port, logins: [cookies(port)]) }
         let head = try rig.ask("/elsewhere", "Cookie: ;\r\n")
@@ -52,7 +52,7 @@ struct AuthRequestFieldTests {
         #expect(!(try rig.ask("/elsewhere")).contains("To-Remove"))
     }
 
-    @Test("an answer depends on nothing of the caller's where browsers may call and no cookies are held")
+    @Test("an auth request's answer does not vary if browsers may call and there are no cookies")
     func independent() throws {
         let rig = try AuthRequestRig(
             { port in .bank(port: port, logins: [.scripted(port: port) { _, _, _ in .bearer("t") }]) },
@@ -94,7 +94,7 @@ struct AuthRequestFieldTests {
         #expect(refused.hasPrefix("HTTP/1.1 403 ") && refused.contains("The body is to be signed, too."))
     }
 
-    @Test("a session of connections is refused with what to do")
+    @Test("a session that is bound to connections is refused for auth requests, with a remedy")
     func connections() throws {
         let rig = try AuthRequestRig { port in
             let login = Authenticator.scripted(port: port) { _, _, _ in

@@ -65,7 +65,7 @@ struct AuthRequestTests {
         }
     }
 
-    @Test("the session is established before the first answer, and serves the next from memory; nothing goes upstream")
+    @Test("the session is established before the first auth request's answer, and reused; nothing goes upstream")
     func fields() throws {
         let rig = try AuthRequestRig { port in .bank(port: port, logins: [bearer(port)]) }
         let caller = try rig.proxy.connect()
@@ -80,7 +80,7 @@ struct AuthRequestTests {
         #expect(rig.proxy.log.count == 1 && rig.heads.isEmpty)
     }
 
-    @Test("one login serves all who ask at once, on however many workers")
+    @Test("one login serves all concurrent auth requests, on any number of workers")
     func singleFlight() throws {
         let rig = try AuthRequestRig({ port in .bank(port: port, logins: [bearer(port)]) }, workers: 2)
         let callers = try (0..<40).map { _ in try rig.proxy.connect() }
@@ -89,7 +89,7 @@ struct AuthRequestTests {
         #expect(rig.proxy.log.count == 1)
     }
 
-    @Test("an answer is good until the session is to be renewed, and for ten seconds at most")
+    @Test("an auth request's answer may be cached until the session's renewal, for ten seconds at most")
     func lifetime() throws {
         let rig = try AuthRequestRig { port in .bank(port: port, logins: [bearer(port, expiresIn: 60)]) }
         #expect(try rig.ask().contains("max-age=10\r\n"))
@@ -259,7 +259,7 @@ struct AuthRequestTests {
         }
     }
 
-    @Test("a body that comes along ends the connection, and nothing of it is taken for a request")
+    @Test("an auth request with a body ends the connection, and no byte of the body is read as a request")
     func body() throws {
         let rig = try AuthRequestRig { port in .bank(port: port, logins: [bearer(port)]) }
         let head = try rig.ask("/a", method: "POST", "Content-Length: 5\r\n")
