@@ -67,7 +67,7 @@ struct AdminServiceTests {
         #expect(!answer.body.isEmpty)
     }
 
-    @Test("a probe tells the last check of its upstream as Prometheus' blackbox exporter does")
+    @Test("a probe reports the last check of its upstream like Prometheus' blackbox exporter")
     func probe() {
         var up = CheckReading(.up, since: 0)
         (up.askedAt, up.nanoseconds, up.status) = (1_764_000_000_500, 12_500_000, 204)
@@ -221,7 +221,7 @@ struct AdminServiceTests {
         }
     }
 
-    @Test("paths in the reason of a login that fails are told over the Unix socket only")
+    @Test("paths in the reason of a failed login are reported over the Unix socket only")
     func pathsOfFailures() {
         let failure = LoginFailure(.failed, challenge: "pin", detail: "No answer to GET /accounts/ann/private.")
         let failing = [SessionState.failing(failure)]
@@ -279,7 +279,7 @@ struct AdminServiceTests {
         #expect(asked.all == ["unlatch pin"])
     }
 
-    @Test("an opened latch is told when it is on disk")
+    @Test("an unlatching is answered when it is on disk")
     func unlatchedLater() throws {
         let request = LocalRequest(method: "POST", path: "/unlatch", query: "name=pin", isUnixSocket: true)
         let later = try #require(service().later(request))

@@ -44,7 +44,7 @@ extension SessionState {
     }
 }
 
-@Suite("How the daemon stands")
+@Suite("The health report")
 struct HealthReportTests {
     @Test("the daemon is ready while it accepts and no login fails; a login not needed yet is not a failure")
     func readiness() {
@@ -117,7 +117,7 @@ struct HealthReportTests {
     }
 }
 
-@Suite("What probes are told")
+@Suite("The documents for health probes")
 struct HealthDocumentTests {
     private func report(
         _ states: [SessionState] = [.cold], check: CheckReading.State? = nil, isAlive: Bool = true

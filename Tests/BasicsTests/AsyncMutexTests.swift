@@ -171,7 +171,7 @@ struct OneShotTests {
         oneShot.finish(2)
     }
 
-    @Test("of many who set an outcome at once one wins")
+    @Test("if many tasks set an outcome at once, one of them succeeds")
     func many() async {
         for _ in 0..<100 {
             let oneShot = OneShot<Int>()

@@ -26,7 +26,7 @@ func byteClasses() {
     expectSet(.quotedText, "\t " + visible.filter { $0 != "\"" && $0 != "\\" })
 }
 
-@Test("single bytes are told apart")
+@Test("single bytes are classified by the grammar")
 func singleBytes() {
     for byte in UInt8.min...UInt8.max {
         let character = Character(UnicodeScalar(byte))
@@ -59,7 +59,7 @@ struct HexTests {
     }
 
     @Test(
-        "what is no row of pairs of digits is not read",
+        "a text that is not a sequence of pairs of hexadecimal digits is not read",
         arguments: ["a", "abc", "+f", "0x", " 0", "g0", "0g", "\u{FF11}\u{FF11}"])
     func malformed(text: String) {
         #expect(Hex.decode(text) == nil)
@@ -71,7 +71,7 @@ struct HexTests {
         #expect(Hex.encode(UInt32(0xDEAD)) == "0000dead" && Hex.encode(UInt64.max) == "ffffffffffffffff")
     }
 
-    @Test("a byte is made of two digits, of which none may be missing")
+    @Test("a byte needs two hexadecimal digits")
     func pairs() {
         #expect(Hex.byte(UInt8(ascii: "f"), UInt8(ascii: "0")) == 0xF0)
         #expect(Hex.byte(UInt8(ascii: "f"), nil) == nil && Hex.byte(nil, UInt8(ascii: "f")) == nil)

@@ -146,7 +146,7 @@ struct ChallengeHandlerTests {
         }
     }
 
-    @Test("dispatchers that stand in each other ask each once, and find who can answer")
+    @Test("dispatchers that contain each other are asked once each, and find the handler that can answer")
     func circle() async throws {
         try await withDemo { demo in
             let (one, other) = (DispatchChallengeHandler(), DispatchChallengeHandler())

@@ -27,7 +27,7 @@ struct LongRequestTests {
         }
     }
 
-    @Test("a body too long to be kept arrives once after the login, though nobody knows its length")
+    @Test("a body of unknown length that is too long to be kept arrives once after the login")
     func cold() async throws {
         try await withDemo {
             $0.limits.replay = 10_000
@@ -42,7 +42,7 @@ struct LongRequestTests {
         }
     }
 
-    @Test("a body too long to be kept fails at a challenge that nothing told of, and the next try has the session")
+    @Test("a body too long to be kept fails at an unexpected challenge, and the next try has the session")
     func notReplayable() async throws {
         try await withDemo {
             $0.limits.replay = 10_000

@@ -81,7 +81,7 @@ struct SendTests {
         }
     }
 
-    @Test("a body that is not as long as was said fails the request", arguments: [5 as UInt64, 15])
+    @Test("a body of another length than declared fails the request", arguments: [5 as UInt64, 15])
     func wrongLength(length: UInt64) async throws {
         try await withDemo { demo in
             let (stream, continuation) = AsyncStream<[UInt8]>.makeStream()

@@ -83,7 +83,7 @@ struct KeyringFormatTests {
         #expect(kind(of: try sample(), Secret("")) == .noPassphrase)
     }
 
-    @Test("a keyring of another version and a file that is no keyring are reported as such")
+    @Test("a keyring of another version and a file that is not a keyring are reported as such")
     func foreign() throws {
         var bytes = try sample()
         bytes[8] = 2

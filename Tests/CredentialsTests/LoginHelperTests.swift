@@ -144,7 +144,7 @@ struct LoginHelperTests {
     }
 }
 
-@Suite("Login helpers behind a socket")
+@Suite("Login helpers at a socket")
 struct HelperSocketTests {
     private static let question = LoginHelperQuestion(text: Secret("question\n"), secrets: [])
     private let directory: TemporaryDirectory
@@ -172,7 +172,7 @@ struct HelperSocketTests {
             .answer(of: LoginHelper(.socket(path), timeout: timeout), to: Self.question).revealText()
     }
 
-    @Test("a helper behind a socket reads the question to its end, and answers until it closes")
+    @Test("a helper at a socket reads the question to its end, and answers until it closes")
     func answers() async throws {
         let answer = try await ask { question, connection in
             send("got \(question)", to: connection)
@@ -188,7 +188,7 @@ struct HelperSocketTests {
         }
     }
 
-    @Test("a helper behind a socket that stays silent is a timeout")
+    @Test("a helper at a socket that stays silent is a timeout")
     func silent() async throws {
         let failure = await #expect(throws: LoginHelperError.self) {
             try await ask(timeout: .milliseconds(50)) { _, connection in
@@ -200,7 +200,7 @@ struct HelperSocketTests {
         #expect(failure?.isTimeout == true)
     }
 
-    @Test("a socket that nobody listens on, or that is missing, is named in the log and not to callers")
+    @Test("a helper's socket without a listener, or that is missing, is named in the log and not to callers")
     func missing() async throws {
         for path in [directory.file("none"), "/" + String(repeating: "a", count: 200)] {
             let failure = await #expect(throws: LoginHelperError.self) {

@@ -8,7 +8,7 @@ import Testing
 
 @testable import Learning
 
-@Suite("What `learn` makes of a site's anonymous answers")
+@Suite("Plans that `learn` makes of a site's anonymous answers")
 struct LearnedPlanTests {
     private func lines(
         _ site: SiteScript, _ path: String, known: Set<String> = []
@@ -102,7 +102,7 @@ struct LearnedPlanTests {
     }
 
     @Test(
-        "what cannot be configured from the answers alone names the page and what to do",
+        "a site that cannot be configured from its answers alone is reported with the reason",
         arguments: [
             (SideResponse.refusal("", body: "{\"error\": \"token\"}"), "/: 401: the answer does not say how to log in"),
             (.refusal("Bearer"), "names no authorization server"),

@@ -110,7 +110,7 @@ struct RecordedLoginTests {
         #expect(login.parameters.map(\.template) == ["{username}", "{password}"])
     }
 
-    @Test("what a configuration cannot repeat is named, without the value")
+    @Test("a recorded login that no configuration can repeat is reported without the value")
     func defeats() throws {
         let cases: [([Entry], String)] = [
             ([Entry(method: "POST", url: "/in", form: "p=Right-horse-7&nonce=8f3a91c2")], "the parameter nonce"),

@@ -82,7 +82,7 @@ struct CallerSettingsTests {
         #expect(settings.neededFields["ci"] == ["token"])
     }
 
-    @Test("`by-caller` names callers of a listener, and everybody else only once")
+    @Test("`by-caller` names callers of a listener, and the default is set only once")
     func byCallerProblems() {
         #expect(
             errors(file("callers: { credentials: [ci] }", "{ by-caller: { cj: x } }")).first?

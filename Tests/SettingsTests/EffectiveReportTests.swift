@@ -166,7 +166,7 @@ private func samples() throws -> [Sample] {
     return [Sample(name: "everything", text: everything)] + shipped + documented + odd
 }
 
-@Suite("What the commands print")
+@Suite("Output of the commands")
 struct ReportTests {
     @Test("a problem is printed on one line, whatever characters the file's keys contain")
     func oneLine() {

@@ -47,7 +47,7 @@ struct InjectionSettingsTests {
     }
 
     @Test(
-        "problems have their place",
+        "problems of injections are reported at their place",
         arguments: [
             (#"{ query: { k: "{key}" }, X-Api-Key: a }"#, "challenges[0].inject.X-Api-Key: unknown key"),
             (#"{ path: "bot{key}" }"#, "challenges[0].inject.path: must be a path"),
@@ -192,7 +192,7 @@ struct ReceivedValueSettingsTests {
     }
 
     @Test(
-        "mistakes are reported at their place",
+        "mistakes in received values are reported at their place",
         arguments: [
             ("gateway: form, credential: x, inject: { X-A: { on: POST } }", "value: is missing"),
             ("gateway: form, credential: x, inject: { X-A: { value: \"{a}\", on: post } }", "did you mean"),

@@ -182,7 +182,7 @@ struct ListenerProblemTests {
 @Suite("access-log")
 struct AccessLogTests {
     @Test(
-        "access-log is a format or a mapping",
+        "access-log is a format name or a mapping",
         arguments: [
             ("none", AccessLogSettings()), ("json", AccessLogSettings(format: .json)),
             ("{ format: common, to: stdout }", AccessLogSettings(format: .common)),

@@ -49,7 +49,7 @@ struct SignatureSettingsTests {
     }
 
     @Test(
-        "what cannot be signed is told",
+        "settings that cannot be signed are reported",
         arguments: [
             ("aws: { region: r }", "sign.aws.service: is missing"),
             ("aws: { region: r/s, service: s3 }", "is not a name of letters, digits and hyphens"),

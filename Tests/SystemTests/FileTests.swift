@@ -59,7 +59,7 @@ struct FileTests {
         }
     }
 
-    @Test("a descriptor is closed at the end of its life, unless it was released")
+    @Test("a descriptor is closed at the end of its lifetime, unless it was released")
     func descriptors() throws {
         func isOpen(_ number: Int32) -> Bool { fcntl(number, F_GETFD) >= 0 }
         let released = try FileSystem.open("/dev/null", O_RDONLY)
@@ -70,7 +70,7 @@ struct FileTests {
         #expect(!isOpen(released))
     }
 
-    @Test("bytes come through a pipe, its end is the end of the file, and which side is ready is told")
+    @Test("bytes pass through a pipe, its end is the end of the file, and the ready side is reported")
     func pipe() throws {
         let pipe = try Pipe()
         for end in [pipe.reader.number, pipe.writer.number] { #expect(fcntl(end, F_GETFD) & FD_CLOEXEC != 0) }

@@ -38,13 +38,13 @@ struct ProcessTests {
         #expect(time.tv_sec == 2 && time.tv_nsec == 7)
     }
 
-    @Test("an error has the system's words, one that is none as well")
+    @Test("an error has the system's message, and so has an unknown number")
     func errors() {
         #expect(SystemError(code: ENOENT).description == "No such file or directory")
         #expect(SystemError.message(-1).contains("-1"))
     }
 
-    @Test("the environment is told variable by variable, and as a whole")
+    @Test("the environment is read variable by variable, and as a whole")
     func environment() {
         #expect(Environment.value(of: "PATH") == Environment.all["PATH"])
         #expect(Environment.value(of: "COUNTERSIGN_NO_SUCH_VARIABLE") == nil)
@@ -57,7 +57,7 @@ struct ProcessTests {
     }
 
     @Test(
-        "of the mappings of a process only code in files is told",
+        "only mappings of code in files are reported",
         arguments: [
             ("5500-5600 r-xp 00001000 08:01 42 /usr/bin/x", 0x5500..<0x5600), ("5500-5600 r--p 0 08:01 42 /x", nil),
             ("5500-5600 r-xp 0 00:00 0 [vdso]", nil), ("5600-5500 r-xp 0 08:01 42 /x", nil), ("", nil),
@@ -67,7 +67,7 @@ struct ProcessTests {
         #expect(ProcessMemory.codeRange(line[...]) == range)
     }
 
-    @Test("the resources that the process uses are told")
+    @Test("the resources that the process uses are reported")
     func usage() throws {
         let memory = ProcessUsage.memory()
         #expect(memory.resident > 0 && memory.virtual >= memory.resident)

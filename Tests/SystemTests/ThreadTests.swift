@@ -113,7 +113,7 @@ struct WaitTests {
         thread.join()
     }
 
-    @Test("a latch opens with the last of its events, for all and for ever")
+    @Test("a latch opens with the last of its events, for all waiters and permanently")
     func latch() throws {
         let latch = CountDownLatch(3)
         let passed = ThreadSemaphore()

@@ -83,7 +83,7 @@ struct RecentOutcomesTests {
         #expect(recent.failing("bank", now: 2)?.count == 9)
     }
 
-    @Test("an upstream that fails every request is told under what is wrong, from the third failure on")
+    @Test("an upstream that fails every request is listed as a problem from the third failure on")
     func wrong() {
         let history = ProxyHistory()
         history.add(reading(unreachable: 2), now: 1000)
@@ -97,7 +97,7 @@ struct RecentOutcomesTests {
         #expect(!html(history, now: 700_000).contains("What is wrong"))
     }
 
-    @Test("an upstream of which readiness tells already is told once")
+    @Test("an upstream that readiness already reports is listed once")
     func once() {
         let history = ProxyHistory()
         history.add(reading(unreachable: 61), now: 99_000)

@@ -175,7 +175,7 @@ struct ExchangeMachineSessionTests {
         }
     }
 
-    @Test("a page that nobody could examine leaves its session undecided, for the server has answered")
+    @Test("a page that could not be examined leaves its session undecided, for the server has answered")
     func unexamined() {
         var machine = Machine()
         machine.tryOut(0)

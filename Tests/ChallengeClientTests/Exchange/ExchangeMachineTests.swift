@@ -13,7 +13,7 @@ private typealias Machine = ExchangeMachine
 struct ExchangeMachineTests {
     private let lost = ExchangeError(.upstreamUnreachable, detail: "lost")
 
-    @Test("an answer that is no challenge passes, and verifies the sessions")
+    @Test("an answer that is not a challenge passes, and verifies the sessions")
     func passes() {
         var machine = Machine()
         expect(machine.start(missing: nil), .send)
@@ -90,7 +90,7 @@ struct ExchangeMachineTests {
     }
 
     @Test(
-        "a session that the server calls too old leads to a new login, and counts as new only if nothing else is said")
+        "a stale session leads to a new login, and counts as new only if the server says nothing else")
     func stale() {
         var machine = Machine()
         _ = machine.start(missing: nil)

@@ -59,7 +59,7 @@ struct ExchangeSessionTests {
         #expect(rig.caller.takeEvents() == ["head 200", "body in", "ended"])
     }
 
-    @Test("a request with effects waits for another session where an operator drops the one won for it")
+    @Test("an unsafe request waits for another session if an operator drops the one established for it")
     func droppedBeforeEffects() throws {
         let rig = try ExchangeRig(logins: [login.authenticator("corp", detector: corp)])
         rig.post("12")
@@ -160,7 +160,7 @@ struct ExchangeSessionTests {
         #expect(rig.stream?.body == "12")
     }
 
-    @Test("a login that fails is told with its reason, and the request is not sent again")
+    @Test("a failed login is reported with its reason, and the request is not sent again")
     func loginFails() throws {
         let rig = try ExchangeRig(logins: [login.authenticator("corp", detector: corp)])
         rig.get()

@@ -58,7 +58,7 @@ struct ExchangeTests {
         #expect(rig.stream?.body == "1234")
     }
 
-    @Test("an answer that breaks off is told as broken, one that never began as failed")
+    @Test("a truncated answer is reported as broken, and one that never began as failed")
     func breaks() throws {
         let rig = try ExchangeRig()
         rig.get()
@@ -131,7 +131,7 @@ struct ExchangeTests {
         }
     }
 
-    @Test("a caller that goes away ends the transfer, and is told nothing more")
+    @Test("a caller that goes away ends the transfer, and gets no further event")
     func cancels() throws {
         let rig = try ExchangeRig()
         rig.get()
@@ -143,7 +143,7 @@ struct ExchangeTests {
 
     // MARK: The request's body
 
-    @Test("the wait for 100 belongs to the upstream: a caller is told once the body is wanted")
+    @Test("the upstream decides on 100: a caller gets it once the body is wanted")
     func continues() throws {
         let rig = try ExchangeRig()
         rig.post("", framing: .length(2), expects: true, isComplete: false)
@@ -168,7 +168,7 @@ struct ExchangeTests {
         #expect(rig.caller.takeEvents().last == "ended")
     }
 
-    @Test("a 417 of an upstream that has said 100 before is the caller's")
+    @Test("a 417 of an upstream that has sent 100 before goes to the caller")
     func refusedAfterContinue() throws {
         let rig = try ExchangeRig()
         rig.post("12", expects: true)
@@ -179,7 +179,7 @@ struct ExchangeTests {
         #expect(rig.caller.events.contains("head 417"))
     }
 
-    @Test("trailers go up behind the body, in the order in which they came")
+    @Test("trailers are sent after the body, in order")
     func trailers() throws {
         let rig = try ExchangeRig()
         rig.post("12", framing: .chunked, isComplete: false)

@@ -70,7 +70,7 @@ struct LatchOrderTests {
         rig.settle()
     }
 
-    @Test("closes in memory at once, and those who wait are told when it is on disk, not before")
+    @Test("a latch closes in memory at once, and waiters learn of it only when it is on disk")
     func order() throws {
         let rig = try rig()
         rig.get()
@@ -129,7 +129,7 @@ struct LatchOrderTests {
         rig.settle()
     }
 
-    @Test("that the disk refuses is told all the same, and stays closed in memory")
+    @Test("a latch that the disk refuses is reported all the same, and stays closed in memory")
     func refused() throws {
         let rig = try rig()
         rig.get()
@@ -145,7 +145,7 @@ struct LatchOrderTests {
         later.close()
     }
 
-    @Test("is no longer waited for than a login may take")
+    @Test("a wait for a latch's write is limited by the login timeout")
     func hung() throws {
         let rig = try rig()
         rig.get()
@@ -158,7 +158,7 @@ struct LatchOrderTests {
         #expect(isLatched(rig))
     }
 
-    @Test("of a session that a confirmation has ended is on disk before those who wait are told")
+    @Test("the latch of a session that a confirmation has ended is on disk before waiters learn of it")
     func confirmed() throws {
         let rig = try rig(confirms: true)
         let key = SessionKey(origin: Self.origin, challenge: "corp", credential: "corp")

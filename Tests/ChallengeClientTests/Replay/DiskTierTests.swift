@@ -39,7 +39,7 @@ struct DiskTierTests {
         #expect(spool.figures.bytesFromMemory == 0)
     }
 
-    @Test("one that is longer is there again as often as it is wanted", arguments: [1, 1000, 65_536])
+    @Test("a body longer than the window can be replayed as often as needed", arguments: [1, 1000, 65_536])
     func long(memory: Int) {
         let (spool, _) = disk.spool()
         let body = TestBody(memory: memory, disk: 1_000_000, spool: spool)

@@ -202,7 +202,7 @@ final class UnnamedFileTests {
         withExtendedLifetime(file) {}
     }
 
-    @Test("a name that a crash left behind goes, and a link under that name is not followed")
+    @Test("a file left by a crash is removed, and a link with its name is not followed")
     func leftBehind() throws {
         let name = "\(directory)/.countersign-replay"
         let other = "\(directory)/other"

@@ -148,7 +148,7 @@ struct CredentialVersionsTests {
     }
 
     @Test(
-        "a latch's value counts as replaced as soon as the watch or a login has seen another, and not before anybody has looked"
+        "a latch's value counts as replaced once the watch or a login has seen another value, and not before a lookup"
     )
     func replaced() async throws {
         func digest(_ text: String) -> [UInt8] { Array(text.utf8) }

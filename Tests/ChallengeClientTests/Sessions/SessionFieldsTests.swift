@@ -42,7 +42,7 @@ struct SessionFieldsTests {
         #expect(!overrides(name))
     }
 
-    @Test("a field that is injected with underscores takes the place of all that a CGI program takes for it")
+    @Test("a field injected with underscores replaces every spelling that a CGI program reads as it")
     func underscores() throws {
         let fields = SessionFields([
             InjectedField(name: try #require(HTTPField.Name("X_Tenant")), value: Secret("blue")),
@@ -160,7 +160,7 @@ struct RequestCookiesTests {
         #expect(try sent([session("sid=1; Path=/")], to: "*") == [])
     }
 
-    @Test("a caller's cookies stand before the session's, less those of its names")
+    @Test("a caller's cookies precede the session's, except those with the same names")
     func callers() throws {
         let session = session("sid=1; Path=/")
         #expect(try sent([session], callers: ["a=1; sid=x", "b=2"]) == ["Cookie: a=1; b=2; sid=1"])

@@ -62,7 +62,7 @@ struct SharedAttemptGateTests {
         #expect(gate.read { $0.sessions.session(of: key) } == nil)
     }
 
-    @Test("a waiter that leaves is told nothing")
+    @Test("a waiter that leaves gets no result")
     func leaving() {
         let gate = SharedAttemptGate(now: { 0 })
         let (stays, leaves) = (ExchangeTicket(worker: 0, exchange: 1), ExchangeTicket(worker: 1, exchange: 1))
@@ -72,7 +72,7 @@ struct SharedAttemptGateTests {
         #expect(gate.finish(.bank, with: .success(Session(fields: []))).map(\.waiter) == [stays])
     }
 
-    @Test("of many threads that meet the same challenge, exactly one leads, and each is told once")
+    @Test("of many threads with the same challenge exactly one leads, and each gets one result")
     func oneLeader() async {
         let threads = 8
         for round in 0..<50 {
@@ -148,7 +148,7 @@ extension SessionKey {
         origin: Origin(scheme: .https, host: "other.example"), challenge: "other", credential: "pin")
 }
 
-@Suite("What an attempt gate has written")
+@Suite("Writes of an attempt gate")
 struct AttemptWriteTests {
     private let store = HeldAttempts()
     private let clock = ManualLoopClock()
@@ -191,7 +191,7 @@ struct AttemptWriteTests {
 
     private func isLatched(_ name: String) -> Bool { gate.refusal(of: use(name), now: 1_000) != nil }
 
-    @Test("changes that come during a write go together in the next one, and each is told with its own")
+    @Test("changes during a write go together in the next one, and each is reported with its own result")
     func together() {
         for name in ["a", "b", "c"] { reject(name) }
         #expect(store.begun.map(\.count) == [1])
@@ -220,7 +220,7 @@ struct AttemptWriteTests {
         #expect(!isLatched("a") && store.disk.latches.entries.isEmpty)
     }
 
-    @Test("what another process has kept is taken over at the end of a write")
+    @Test("the record of another process is merged at the end of a write")
     func others() {
         let other = use("other")
         store.change(.close(other.key, digest: store.digest(of: other.credential), latch))
@@ -255,7 +255,7 @@ struct AttemptWriteTests {
         #expect(store.begun == [[]])
     }
 
-    @Test("of two logins that want one step, one gets it, however the writes end")
+    @Test("if two logins request one step, one gets it, however the writes end")
     func oneStep() {
         useStep(30_000)
         useStep(30_000)
@@ -266,7 +266,7 @@ struct AttemptWriteTests {
         #expect(notes.all.sorted() == ["step 30000", "used until 30000"])
     }
 
-    @Test("a failed write is the end of the wait, and the next one that succeeds takes its latch along")
+    @Test("a failed write ends the wait, and the next successful one includes its latch")
     func failed() {
         reject("a")
         store.end(isWritten: false)

@@ -294,7 +294,7 @@ struct ConfirmationTests {
         #expect(table.confirm(key, generation: 1, .stillGood, now: 2).map(\.waiter) == [1, 3, 4])
     }
 
-    @Test("a confirmation has a number, which tells if it began before a refusal")
+    @Test("a confirmation has a number, which shows whether it began before a refusal")
     mutating func late() {
         _ = table.requestConfirmation(of: key, generation: 1, waiter: 1, now: 1)
         let before = table.confirmations

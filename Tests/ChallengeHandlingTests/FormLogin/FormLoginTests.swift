@@ -36,7 +36,7 @@ struct FormLoginTests {
         _ = try await rig.logIn(Portal.login())
     }
 
-    @Test("Tomcat and Undertow: an error page with 200 is no success; the login page behind it is a rejection")
+    @Test("Tomcat and Undertow: an error page with 200 is not a success, and the login page after it is a rejection")
     func errorPage() async throws {
         let rig = Portal.rig([
             Self.page, Portal.post("/app/j_security_check", 200, "<p>Wrong password</p>"),

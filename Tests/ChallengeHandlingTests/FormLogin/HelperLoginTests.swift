@@ -160,7 +160,7 @@ struct HelperLoginTests {
         #expect(helpers.questions.count == 1)
     }
 
-    @Test("a page that only a caller met is never opened, because its scripts may be anybody's")
+    @Test("a page that only the caller has met is never opened, because its scripts are not trusted")
     func challenged() async throws {
         let rig = LoginRig(
             [Portal.get("/"), Portal.get("/app/home", 200, Self.page)], credentials: [.ann])

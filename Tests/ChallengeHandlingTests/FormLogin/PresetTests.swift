@@ -158,7 +158,7 @@ struct AnyLoginFormTests {
         await rig.expectRejection(try Portal.login(.passwordForm))
     }
 
-    @Test("a redirect to an address with `login` in it after the submission is no rejection")
+    @Test("a redirect to an address with `login` in it after the submission is not a rejection")
     func redirectAfterwards() async throws {
         let rig = Portal.rig([
             Portal.get("/app/home", 200, Self.page),

@@ -197,7 +197,7 @@ struct BodyFormTests {
     private func form(_ fields: (String, String)...) -> BodyFormat? { try? BodyFormat.of(Fields(fields)) }
 
     @Test(
-        "JSON and forms are told by their type",
+        "JSON and forms are recognized by their content type",
         arguments: [
             ("application/json", BodyFormat.json), ("Application/JSON; charset=UTF-8", .json),
             ("application/vnd.api+json", .json),
@@ -209,7 +209,7 @@ struct BodyFormTests {
     }
 
     @Test(
-        "a body of another type, charset or coding takes none",
+        "a body of another type, charset or coding takes no value",
         arguments: [
             "text/plain", "multipart/form-data; boundary=x", "application/json; charset=utf-16", "",
             "application/json, text/plain",
@@ -217,7 +217,7 @@ struct BodyFormTests {
         ])
     func unknown(type: String) { #expect(form(("Content-Type", type)) == nil) }
 
-    @Test("a body that is described twice, coded, digested or not at all takes none")
+    @Test("a body with a repeated or missing type, a coding or a digest takes no value")
     func ambiguous() {
         let json = ("Content-Type", "application/json")
         #expect(form() == nil && form(json, json) == nil)

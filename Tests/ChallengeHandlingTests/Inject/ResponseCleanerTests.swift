@@ -72,7 +72,7 @@ struct ResponseCleanerTests {
         #expect(cleaned("mailto:a@b/bot12:abcd", .address, by: cleaner) == "mailto:a@b/bot*******")
     }
 
-    @Test("behind the upstream's own path the injected one is removed as well")
+    @Test("the injected path is also removed after the upstream's own path")
     func base() {
         let cleaner = cleaner(path: "/bot1", secrets: [])
         #expect(cleaned("/api/bot1/x", .address, base: "/api", by: cleaner) == "/api/x")

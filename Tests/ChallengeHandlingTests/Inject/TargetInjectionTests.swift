@@ -61,7 +61,7 @@ struct TargetInjectionTests {
         #expect(sent("/?x", values(query: [("k", value)])) == "/?x&k=\(written)")
     }
 
-    @Test("the path is put behind the upstream's own and before the caller's")
+    @Test("the injected path comes after the upstream's own and before the caller's")
     func prefix() {
         #expect(sent("/getMe?a=1", values(path: "/botK")) == "/botK/getMe?a=1")
         #expect(sent("/api/v1/getMe", base: 7, values(path: "/botK")) == "/api/v1/botK/getMe")

@@ -179,7 +179,7 @@ struct ConfidentialClientTests {
         LoginRig(steps, credentials: [credential ?? client])
     }
 
-    @Test("identifier and secret obtain a token")
+    @Test("a confidential client obtains a token by identifier and secret")
     func wins() async throws {
         let rig = Self.rig([Self.request])
         let session = try await rig.logIn(try Self.login())

@@ -58,7 +58,7 @@ struct RefreshTokenTests {
         _ = try await rig.logIn(try Self.login())
     }
 
-    @Test("a refresh token that the server takes for stolen is latched and not sent again")
+    @Test("a refresh token that the server considers stolen is latched and not sent again")
     func reused() async throws {
         let rig = LoginRig.tokens([
             TokenScript.asked("refresh_token").replying(400, [:], #"{"error":"invalid_grant"}"#)

@@ -145,7 +145,7 @@ struct PasswordFormTests {
     }
 
     @Test(
-        "a form that does not ask for one existing password is no login form",
+        "a form that does not ask for one existing password is not a login form",
         arguments: [
             "<input name=q>", "<input type=password>", "<input type=password name=p disabled>",
             "<input name=u><input type=password name=a><input type=password name=b>",

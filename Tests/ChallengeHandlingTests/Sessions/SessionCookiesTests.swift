@@ -7,7 +7,7 @@ import Testing
 
 @testable import ChallengeHandling
 
-@Suite("What a session's cookies make of others")
+@Suite("A session's cookies and other Set-Cookie lines")
 struct SessionCookiesTests {
     private func cookies() throws -> (SessionCookies, WebURL) {
         let url = try #require(WebURL("https://www.example.com/"))

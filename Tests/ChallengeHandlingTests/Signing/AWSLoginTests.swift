@@ -97,7 +97,7 @@ struct AWSLoginTests {
         }
     }
 
-    @Test("a clock that is wrong is told, and the request is signed once more by the server's")
+    @Test("a wrong clock is reported, and the request is signed once more by the server's time")
     func clock() async throws {
         let answer =
             "<Error><Code>SignatureDoesNotMatch</Code><Message>Signature expired: 1 is now earlier than 2</Message></Error>"
@@ -235,7 +235,7 @@ struct AWSLoginTests {
     }
 
     @Test(
-        "an answer without a token that a field can carry is no session",
+        "an answer without a token that a field can carry yields no session",
         arguments: [
             #"{"authorizationData":[]}"#, "[]", "", #"{"authorizationData":[{"authorizationToken":"a b"}]}"#,
             #"{"authorizationData":[{"authorizationToken":7}]}"#,

@@ -99,7 +99,7 @@ struct TextTests {
 @Suite("Redacted texts")
 struct RedactionTests {
     @Test(
-        "a secret is told in none of the ways in which another program may write it",
+        "a secret is redacted in every spelling that another program may use",
         arguments: [
             "Zq7/x+ w\"k", #"Zq7/x+ w\"k"#, "Zq7%2Fx%2B%20w%22k", "Zq7%2fx%2b%20w%22k", "Zq7%2Fx%2B+w%22k",
             "Zq7%2fx%2b+w%22k",

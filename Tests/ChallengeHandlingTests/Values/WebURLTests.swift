@@ -15,7 +15,7 @@ struct WebURLTests {
         #expect(WebURL(url.description) == url)
     }
 
-    @Test("a colon without a port means the default port, behind a name as behind an address in brackets")
+    @Test("a colon without a port means the default port, after a name and after an address in brackets")
     func emptyPort() {
         #expect(WebURL("https://a:/b")?.description == "https://a/b")
         #expect(WebURL("https://[::1]:/b")?.description == "https://[::1]/b")

@@ -17,7 +17,7 @@ struct StartFailureTests {
     }
 
     @Test(
-        "what passes by itself is 69, so that the manager starts the daemon again",
+        "a temporary failure of a start exits with 69, so that the service manager tries again",
         arguments: [EMFILE, ENFILE, ENOMEM, EIO])
     func passing(code: Int32) throws {
         #expect(SystemError(code: code).mayPass)
@@ -26,7 +26,7 @@ struct StartFailureTests {
         #expect(try exitCode(of: CompositionError("later", mayPass: true)) == 69)
     }
 
-    @Test("what only a person can fix is 78, after which the manager leaves the daemon stopped")
+    @Test("a failure that an operator has to fix exits with 78, and the daemon stays stopped")
     func lasting() throws {
         #expect(!SystemError(code: ENOENT).mayPass && !SystemError(code: EACCES).mayPass)
         #expect(try exitCode(of: ListenSocketsError.refused(errno: EINVAL)) == 78)
@@ -57,7 +57,7 @@ struct ReloadRecordTests {
         #expect(ReloadRecord(record.text) == record)
     }
 
-    @Test("a reload record tells the admin socket, with a refusal and without")
+    @Test("a reload record is reported over the admin socket, with a refusal and without")
     func socket() {
         for refusal in [nil, "x.yaml:1:2: wrong"] {
             var record = ReloadRecord(configuration: "a", count: 1, refusal: refusal)
@@ -111,7 +111,7 @@ struct NeededFieldsTests {
 
 @Suite("State that the disk has refused")
 struct StateRetriesTests {
-    @Test("is written again after a second, then after twice the pause each time, and at most every five minutes")
+    @Test("refused state is written again after a second, then after doubling pauses of at most five minutes")
     func pauses() {
         var retries = StateRetries()
         var attempts: [Int64] = []
@@ -123,7 +123,7 @@ struct StateRetriesTests {
         #expect(attempts.suffix(2).last.map { $0 - attempts[attempts.count - 2] } == StateRetries.longestPause)
     }
 
-    @Test("is not written again once it is written, and the next failure begins with a second")
+    @Test("state that was written is not written again, and the next failure starts with a pause of a second")
     func over() {
         var retries = StateRetries()
         for now: Int64 in [0, 1_000, 3_000] { _ = retries.isDue(hasUnwritten: true, now: now) }

@@ -132,14 +132,14 @@ struct HMACSignerTests {
             })
     }
 
-    @Test("a secret in another form than the file says is told, and never printed")
+    @Test("a secret in another encoding than configured is reported, and never printed")
     func secretForm() throws {
         let settings = try settings("{method}") { $0.secretForm = .hex }
         let failure = #expect(throws: LoginFailure.self) { try signer(settings, secret: "not hexadecimal") }
         #expect(failure?.code == .noCredential && failure?.detail.contains("hexadecimal") == false)
     }
 
-    @Test("a missing field is told by its name")
+    @Test("a signature reports a missing field by its name")
     func missing() throws {
         let settings = try settings("{method}{other}")
         let failure = #expect(throws: LoginFailure.self) { try signer(settings) }

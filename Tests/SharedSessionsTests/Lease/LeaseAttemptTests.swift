@@ -21,7 +21,7 @@ struct LeaseAttemptTests {
         #expect(node.machine.nextDeadline == nil)
     }
 
-    @Test("a node takes the session of the store if it is later")
+    @Test("a node adopts the store's session if it is later")
     func takes() {
         var node = LeaseNode()
         _ = node.requestSession(after: 3)

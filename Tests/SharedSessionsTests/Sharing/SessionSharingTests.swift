@@ -92,7 +92,7 @@ struct SessionSharingTests {
         #expect(logins.value == [true])
     }
 
-    @Test("a node takes up a later session without a request, and replaces the one it holds")
+    @Test("a node adopts a later session without a request, and replaces its own")
     func adopted() async throws {
         try await withNodes(["1234", "1234"]) { nodes in
             let directory = nodes.nodes[1].services.gate
@@ -121,7 +121,7 @@ struct SessionSharingTests {
         }
     }
 
-    @Test("a session that could not be adopted is no login's result once it has expired")
+    @Test("a session that could not be adopted is not a login's result once it has expired")
     func expiredMeanwhile() async throws {
         try await withNodes(["1234", "4321"]) { nodes in
             let other = nodes.nodes[1]

@@ -232,7 +232,7 @@ struct SignOnLoginTests {
         #expect(failure.detail.contains("make that once in a browser"), "\(failure.detail)")
     }
 
-    @Test("an upstream that answers the sign-on with an error has decided nothing", arguments: [401, 500, 502])
+    @Test("an error of the upstream in answer to the sign-on is an unknown outcome", arguments: [401, 500, 502])
     func refused(_ status: Int) async throws {
         let rig = Portal.rig(
             SignOn.toForm() + [

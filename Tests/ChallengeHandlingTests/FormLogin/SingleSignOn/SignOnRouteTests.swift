@@ -104,7 +104,7 @@ struct SignOnDetectorTests {
         #expect(try examine(200, SignOn.form) == .pass, "a login form of the upstream itself")
     }
 
-    @Test("the upstream itself is no provider, even if `through` names it")
+    @Test("the upstream itself is not a provider, even if `through` names it")
     func upstream() throws {
         #expect(try examine(302, to: "https://app.example.com/sso", through: [SignOn.app]) == .pass)
         #expect(try examine(401, through: [SignOn.app]) == .pass)
@@ -167,7 +167,7 @@ struct SelfSubmittingFormTests {
     }
 
     @Test(
-        "an action that is no http or https address leads nowhere",
+        "a form whose action is not an http or https address is not submitted",
         arguments: ["javascript:alert(1)", "mailto:a@b", "data:,"])
     func actions(_ action: String) throws {
         let form = try #require(

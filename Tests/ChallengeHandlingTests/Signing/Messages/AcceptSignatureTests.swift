@@ -145,7 +145,7 @@ struct StructuredFieldTests {
     }
 
     @Test(
-        "a text that is no dictionary is refused as a whole",
+        "a text that is not a dictionary is refused as a whole",
         arguments: [
             "a=", "a=1,", ",a", "A=1", "a=1 b=2", "a=(1", "a=(1,2)", "a=(1\t2)", "a=(1\"x\")", "a=\"x", "a=\"\u{E9}\"",
             "a=\"\\n\"", "a=\"\\", "a=:a:", "a=:YQ==", "a=:Y-_=:", "a=1234567890123456", "a=1.", "a=1.1234", "a=.5",

@@ -98,7 +98,7 @@ struct MessageSignerTests {
         #expect(try key.signature(for: [1]) == [8])
     }
 
-    @Test("a private key that does not fit the algorithm is told with the field and the algorithm")
+    @Test("a private key that does not fit the algorithm is reported with the field and the algorithm")
     func wrongKey() throws {
         let credential = Credential(name: "robot", fields: ["private-key": .init("other")])
         let failure = #expect(throws: LoginFailure.self) {
@@ -187,7 +187,7 @@ struct MessageLoginTests {
         #expect(session.isEmpty && requests.keyID == .known(Base64.encode([7], .url)))
     }
 
-    @Test("a missing credential is told")
+    @Test("a login by message signature reports a missing credential")
     func missing() async throws {
         let rig = LoginRig([], credentials: [])
         let failure = await rig.lose(try login("s=()"))
