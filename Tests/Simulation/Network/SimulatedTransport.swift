@@ -174,3 +174,51 @@ extension Result<SideResponse, SideRequestError> {
         return response.status < 500 && ![408, 429].contains(response.status)
     }
 }
+
+/// The requests of a process on their way to servers: they end with the process.
+final class Traffic: @unchecked Sendable {
+    private var links: [ObjectIdentifier: Link] = [:]
+    private var sideRequests: [ObjectIdentifier: SimulatedSideRequest] = [:]
+    /// Kept, since streams refer to their source.
+    private var sources: [SimulatedStreams] = []
+
+    /// True if no login sends anything.
+    var isQuiet: Bool { sideRequests.isEmpty }
+
+    func add(_ link: Link) {
+        if links.count > 256 { links = links.filter { !$0.value.isOver } }
+        links[ObjectIdentifier(link)] = link
+    }
+
+    func add(_ request: SimulatedSideRequest) { sideRequests[ObjectIdentifier(request)] = request }
+
+    func remove(_ request: SimulatedSideRequest) { sideRequests[ObjectIdentifier(request)] = nil }
+
+    func retain(_ source: SimulatedStreams) { sources.append(source) }
+
+    /// Cuts everything off.
+    func cut() {
+        for link in links.values { link.cut() }
+        for request in sideRequests.values { request.cut() }
+    }
+
+    /// Forgets everything.
+    func clear() { (links, sources) = ([:], []) }
+}
+
+/// The judgements of credentials that are lost on their way: now and then, and sometimes each for a while.
+struct LostJudgements {
+    private unowned let simulation: Simulation
+    /// The time until which each is lost, in ms since 1970.
+    private var end: Int64 = 0
+
+    init(_ simulation: Simulation) { self.simulation = simulation }
+
+    /// Returns true if the next one is lost.
+    mutating func losesNext() -> Bool {
+        let isBeginning = simulation.now >= end
+        guard simulation.isFault(isBeginning ? 12 : 1) else { return false }
+        if isBeginning, simulation.chance.oneIn(3) { end = simulation.now + 20_000 }
+        return true
+    }
+}

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+import Glibc
+
 @testable import Proxy
 
 /// A listener of the daemon.
@@ -100,5 +102,76 @@ final class Listeners {
             "admin: { address: [127.0.0.1:9180, \"unix:/run/countersign-admin.sock\"] }",
             "limits: { callers: \(limit) }",
         ]
+    }
+}
+
+/// A token by which a listener knows a caller.
+struct CallerToken {
+    /// The field with the token.
+    static let field = "X-Caller-Token"
+    /// The caller with a credential of its own at some upstreams.
+    static let visitor = CallerToken(name: "visitor", text: "visitor-4f6a1c0de9b27781")
+    /// A caller for whom the credential of all others is used.
+    static let clerk = CallerToken(name: "clerk", text: "clerk-90c3d2a7715be44f")
+    /// Two callers with one token: nobody can tell them apart.
+    static let twins = ["twin-a", "twin-b"].map { CallerToken(name: $0, text: "twins-0b8e33aa61f0d95c") }
+
+    /// The credential, which names the caller.
+    let name: String
+    let text: String
+
+    /// Returns the tokens of a listener.
+    static func all(hasTwins: Bool) -> [CallerToken] { [visitor, clerk] + (hasTwins ? twins : []) }
+
+    /// Returns a request with the token, after its first line.
+    func presented(in request: [UInt8]) -> [UInt8] {
+        guard let end = request.firstIndex(of: UInt8(ascii: "\n")) else { return request }
+        return request[...end] + Array("\(Self.field): \(text)\r\n".utf8) + request[(end + 1)...]
+    }
+}
+
+/// Users of the machine, by whom the kernel names callers over a Unix socket (SO_PEERCRED, unix(7)).
+///
+/// A pair of sockets has the user of the thread that makes it. Only the thread changes, for a moment: not the process, in which
+/// others may run. Without the right to do so, every caller is the user of the process.
+enum LocalUsers {
+    private typealias SystemCall = @convention(c) (Int, Int, Int, Int) -> Int
+
+    #if arch(arm64)
+        private static let setresuid = 147
+    #else
+        private static let setresuid = 117
+    #endif
+    /// The argument that leaves a number as it is (setresuid(2)).
+    private static let unchanged = -1
+
+    /// `syscall`, which Swift does not import: it takes any number of arguments. The call of the C library would change all threads.
+    private static let systemCall: SystemCall? = {
+        guard let symbol = unsafe dlsym(nil, "syscall") else { return nil }
+        return unsafe unsafeBitCast(symbol, to: SystemCall.self)
+    }()
+
+    /// True if callers may be of any user.
+    static let areKnown: Bool = {
+        guard geteuid() == 0 else { return false }
+        let isDone = become(Listeners.admitted)
+        return become(0) && isDone
+    }()
+
+    /// Returns the user of the callers who are to be `user`.
+    static func known(_ user: UInt32) -> UInt32 { areKnown ? user : geteuid() }
+
+    private static func become(_ user: UInt32) -> Bool {
+        systemCall.map { $0(setresuid, unchanged, Int(user), unchanged) == 0 } ?? false
+    }
+
+    /// Returns the two ends of a new connection of `user`.
+    static func connection(of user: UInt32) -> (daemon: Int32, caller: Int32)? {
+        let isChanged = areKnown && user != 0 && become(user)
+        defer { if isChanged { _ = become(0) } }
+        var pair: [Int32] = [0, 0]
+        let kind = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
+        guard unsafe socketpair(AF_UNIX, kind, 0, &pair) == 0 else { return nil }
+        return (pair[0], pair[1])
     }
 }

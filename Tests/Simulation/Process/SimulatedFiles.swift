@@ -47,3 +47,26 @@ final class SimulatedFiles: StateFiles, @unchecked Sendable {
     /// Puts the file of latches back.
     func restoreLatches(_ latches: Secret) { values["latches"] = latches }
 }
+
+/// The attempts of one process on its disk: nothing is written any more once the process has ended.
+struct AttemptWriter: AttemptStore {
+    private let disk: SimulatedDisk
+    private let process: Int
+
+    /// Creates the attempts of the process that has the disk now.
+    init(_ disk: SimulatedDisk) {
+        self.disk = disk
+        process = disk.process
+    }
+
+    func load() -> AttemptRecord { disk.load() }
+
+    func store(
+        _ changes: [AttemptChange], of record: AttemptRecord, done: @escaping @Sendable (AttemptRecord?) -> Void
+    ) {
+        guard process == disk.process else { return done(nil) }
+        disk.store(changes, of: record, done: done)
+    }
+
+    func digest(of credential: Credential) -> [UInt8] { disk.digest(of: credential) }
+}

@@ -61,3 +61,126 @@ struct CarriedSessions {
         return cold[order.server.protection.challengeName, default: 0] < step
     }
 }
+
+/// The ages of the sessions that requests carry: the judge of rule 5, by which an old session's refusal is no caller's answer.
+struct SessionAges {
+    private struct Refusal {
+        /// The step in which the refused session was first seen.
+        let age: Int
+        /// In ms since 1970.
+        let at: Int64
+        /// The number of the order.
+        let order: Int
+        /// True if the session was established while the order waited: such a refusal is taken as the resource's.
+        let isOfNew: Bool
+    }
+
+    /// The time for which a resource may be known to refuse a session and all later ones, in ms, with the way of an answer.
+    private static let memory: Int64 = 40_000
+
+    private unowned let simulation: Simulation
+    /// The steps in which sessions were first seen, by server and session.
+    private var ages: [String: Int] = [:]
+    private var refusals: [String: [Refusal]] = [:]
+    /// The resources that have refused orders.
+    private var resources: [Int: String] = [:]
+    /// The sessions with which a request was carried out: the refusal of another may be the answer to one just won.
+    private var served: Set<String> = []
+    /// The orders that were last refused with a session of before, although nothing shows that their resource refuses all.
+    private var outdated: Set<Int> = []
+
+    init(_ simulation: Simulation) { self.simulation = simulation }
+
+    /// Notes the session of a request.
+    mutating func isSeen(_ request: ServerRequest, at server: SimulatedServer) { _ = age(of: request, at: server) }
+
+    /// Returns true if the server has seen another session since that of a request: then its refusal only asks for that one.
+    func isOld(_ request: ServerRequest, at server: SimulatedServer) -> Bool {
+        guard let name = Self.name(of: request, at: server), let age = ages[name] else { return false }
+        return ages.contains {
+            $0.value > age && $0.key.hasPrefix("\(server.name) ") && !Self.isIssuedEarlier($0.key, than: name)
+        }
+    }
+
+    /// Returns true if one session was issued before another of its kind, although it was perhaps first seen later: their texts end
+    /// with rising numbers.
+    private static func isIssuedEarlier(_ one: String, than other: String) -> Bool {
+        let (first, second) = (one.reversed().prefix { $0.isNumber }, other.reversed().prefix { $0.isNumber })
+        guard one.dropLast(first.count) == other.dropLast(second.count), let earlier = Int(String(first.reversed())),
+            let later = Int(String(second.reversed()))
+        else { return false }
+        return earlier < later
+    }
+
+    /// Notes that an order is refused with the session of `request`.
+    mutating func isRefused(_ order: Order, _ request: ServerRequest, at server: SimulatedServer) {
+        outdated.remove(order.number)
+        guard let age = age(of: request, at: server) else { return }
+        let resource = "\(server.name) \(order.method) \(request.path)"
+        resources[order.number] = resource
+        let begin = simulation.now - Self.memory
+        let recent = refusals[resource, default: []].filter { $0.at >= begin }
+        let isOlder = simulation.time(of: age) < order.began
+        refusals[resource] =
+            recent + [Refusal(age: age, at: simulation.now, order: order.number, isOfNew: !isOlder)]
+        // One that was used before the order began was not won for it, and no other shows that the resource refuses all.
+        guard isOlder, !recent.contains(where: { $0.age < age || $0.isOfNew }),
+            let name = Self.name(of: request, at: server)
+        else { return }
+        // A password may be wrong by now, unless another one has been right since.
+        let password = "\(server.name) Basic "
+        let isReplaced = served.contains { $0.hasPrefix(password) && ages[$0, default: 0] > age }
+        if served.contains(name), isReplaced || !name.hasPrefix(password) {
+            outdated.insert(order.number)
+        }
+    }
+
+    /// Notes that an order is carried out with the session of `request`.
+    mutating func isCarriedOut(_ order: Order, _ request: ServerRequest, at server: SimulatedServer) {
+        outdated.remove(order.number)
+        if let name = Self.name(of: request, at: server) { served.insert(name) }
+    }
+
+    /// Notes that the caller of an order has its answer, so that the daemon knows that its resource does not refuse all.
+    mutating func isAnswered(_ order: Order) {
+        guard let resource = resources.removeValue(forKey: order.number) else { return }
+        refusals[resource]?.removeAll { $0.order == order.number }
+    }
+
+    /// Returns true if the resource of an order had refused another request with an older session, and nothing has shown since
+    /// that it does not refuse all.
+    func isKnownToRefuse(_ order: Order) -> Bool {
+        guard let resource = resources[order.number], let known = refusals[resource],
+            let own = known.last(where: { $0.order == order.number })
+        else { return false }
+        return known.contains { $0.order != order.number && $0.age < own.age && own.at - $0.at <= Self.memory }
+    }
+
+    /// Returns true if the last refusal of an order was about its session, which has ended: it asks for another one.
+    func isOutdated(_ order: Order) -> Bool {
+        let weather = simulation.weather
+        return simulation.setting.nodes == 1 && !weather.hasFaults && !weather.troublesLooks
+            && order.server.protection.hasOneSession && outdated.contains(order.number)
+    }
+
+    /// Returns the step in which the session of a request was first seen; `nil` if it has none that is told apart.
+    private mutating func age(of request: ServerRequest, at server: SimulatedServer) -> Int? {
+        guard let name = Self.name(of: request, at: server) else { return nil }
+        if let known = ages[name] { return known }
+        ages[name] = simulation.steps
+        return simulation.steps
+    }
+
+    private static func name(of request: ServerRequest, at server: SimulatedServer) -> String? {
+        session(of: request).map { "\(server.name) \($0)" }
+    }
+
+    private static func session(of request: ServerRequest) -> String? {
+        // An answer to a challenge differs in each request.
+        if let value = request.value("authorization") {
+            return value.hasPrefix("Bearer ") || value.hasPrefix("Basic ") ? value : nil
+        }
+        let own = (request.value("cookie") ?? "").split(separator: "; ").filter { $0.contains(Simulation.secretMark) }
+        return own.isEmpty ? nil : own.sorted().joined(separator: "; ")
+    }
+}

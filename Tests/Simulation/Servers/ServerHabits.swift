@@ -43,3 +43,85 @@ struct ServerHabits {
         return "at: [\(paths.joined(separator: ", "))]"
     }
 }
+
+/// The way in which a resource asks for a login: most as their server does, and some in a way that nobody can answer.
+enum ResourceManner {
+    /// As its server does.
+    case usual
+    /// By a scheme that nobody here knows.
+    case unknownScheme
+    /// By a challenge for another realm.
+    case otherRealm
+    /// By a challenge beside something that is none.
+    case unreadable
+
+    /// Creates the manner of the resource of an order: those that many ask for are as usual.
+    init(_ order: Order, in simulation: Simulation) {
+        self.init(SharedResources.order(in: order.target) == nil ? order.number : 0, in: simulation)
+    }
+
+    private init(_ number: Int, in simulation: Simulation) {
+        switch simulation.weather.hasStrangers ? number % 16 : 0 {
+        case 3: self = .unknownScheme
+        case 7: self = .unreadable
+        case 11: self = .otherRealm
+        default: self = .usual
+        }
+    }
+
+    /// Creates the manner of the resource that a request is for.
+    init(_ request: ServerRequest, in simulation: Simulation) {
+        self.init(request.path.split(separator: "/").last.flatMap { Int($0) } ?? 0, in: simulation)
+    }
+
+    /// A challenge of a scheme that nobody here knows.
+    static var strangeChallenge: ServerAnswer {
+        ServerAnswer(401, [("WWW-Authenticate", "Hawk realm=\"elsewhere\"")], body: "who are you")
+    }
+}
+
+/// An address at which another protocol is spoken (RFC 9110 §7.8), and requests for it.
+enum SwitchedProtocol {
+    /// The beginning of its paths.
+    static let path = "/base/switch/"
+
+    /// Returns the answer to a request: a demand, or 101 with the cookies that the protection renews.
+    static func answer(to request: ServerRequest, of protection: some Protection) -> ServerAnswer {
+        switch protection.examine(request) {
+        case .demand(let answer): return answer
+        case .pass(let attempt):
+            // A login looks at the address of the request.
+            guard request.value("upgrade") != nil else {
+                return ServerAnswer(200, body: "looked at").judging(attempt)
+            }
+            let fields: [(name: String, value: String)] = [("Connection", "Upgrade"), ("Upgrade", "echo")]
+            var answer = ServerAnswer(101, fields + protection.renewals(for: request)).judging(attempt)
+            answer.closes = true
+            return answer
+        }
+    }
+
+    /// Returns a caller's request for it at the server of that name.
+    static func visit(at name: String) -> Visit {
+        // Whatever happens to the login, no cookie of the session is told.
+        Visit(
+            "another protocol", at: .common,
+            "GET /switch/0 HTTP/1.1\r\nHost: \(name).localhost:8080\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n",
+            [200, 401, 403, 429, 500, 502, 503, 504])
+    }
+}
+
+/// The fields that servers add to the answer of an authenticated request, for the one who authenticated himself: the daemon.
+enum Courtesies {
+    /// Adds some of it, if the request carries credentials.
+    static func add(to answer: inout ServerAnswer, for request: ServerRequest, using chance: inout Chance) {
+        let mark = Simulation.secretMark
+        let key = request.value("x-api-key").flatMap { $0.hasPrefix(mark) ? $0 : nil }
+        guard let value = request.value("authorization") ?? key else { return }
+        // Of Digest it is a proof that is looked at (RFC 7616 §3.5).
+        if !value.hasPrefix("Digest "), chance.oneIn(4) {
+            answer.fields.append(("Authentication-Info", "rspauth=\"\(mark)proof\""))
+        }
+        if chance.oneIn(4) { answer.fields.append(("WWW-Authenticate", "Basic realm=\"\(mark)realm\"")) }
+    }
+}
