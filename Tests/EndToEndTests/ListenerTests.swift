@@ -3,7 +3,8 @@
 
 internal import FakeServers
 internal import Glibc
-import Testing
+internal import TestSupport
+internal import Testing
 
 @Suite("Where callers come in")
 struct ListenerTests {
@@ -141,5 +142,98 @@ struct ListenerTests {
             try await bank.expect("/elsewhere", status: 404, code: "no-route")
             try await bank.expect("/accountsx", status: 404, code: "no-route")
         }
+    }
+}
+
+@Suite("A socket that systemd holds")
+struct SocketActivationTests {
+    private static var configuration: BankConfiguration {
+        var configuration = BankConfiguration()
+        configuration.listeners = "address: systemd:http\nupstream: bank"
+        return configuration
+    }
+
+    @Test("is served under its name, from the very request that started the daemon")
+    func activated() async throws {
+        try await withBank(Self.configuration, startsDaemon: false) { bank in
+            try await bank.startDaemon(before: bank.activation(name: "http"))
+            let answer = try await bank.curlWhenListening("/balance")
+            #expect(answer.status == 200)
+            try await bank.expect("/balance", status: 200)
+            #expect(bank.pinAnswers == 1)
+            #expect(await bank.stopDaemon() == 0)
+        }
+    }
+
+    @Test("of another name ends the start, and both names are told")
+    func wrongName() async throws {
+        try await withBank(Self.configuration, startsDaemon: false) { bank in
+            let daemon = try await bank.startDaemon(before: bank.activation(name: "other"))
+            _ = try await bank.curlWhenListening("/balance")
+            #expect(await daemon.child.waitForExit() == 78)
+            #expect(daemon.log.contains("http"))
+            #expect(daemon.log.contains("other"))
+            await bank.stopDaemonThatFailed()
+        }
+    }
+}
+
+extension Bank {
+    /// What stands before the program's name, so that it is started by the first connection.
+    fileprivate func activation(name: String) -> [String] {
+        let names = environment.keys.sorted() + baseEnvironment(folder).keys.sorted()
+        return ["/usr/bin/systemd-socket-activate", "--listen=127.0.0.1:\(port)", "--fdname=\(name)"]
+            + names.map { "--setenv=\($0)" }
+    }
+
+    /// Requests a path as soon as somebody listens, which no log tells.
+    fileprivate func curlWhenListening(_ path: String) async throws -> Curl {
+        var answer = try await curl(path)
+        // 7: the connection was refused.
+        _ = try await eventually {
+            if answer.exit == 7 { answer = try await curl(path) }
+            return answer.exit != 7
+        }
+        return answer
+    }
+
+    /// Forgets a daemon that has ended by itself with a code of its own.
+    fileprivate func stopDaemonThatFailed() async { _ = await stopDaemon() }
+}
+
+@Suite("The admin socket that nobody configured")
+struct AdminSocketTests {
+    @Test("is the first daemon's; another one serves without it, says so, and leaves it alone")
+    func shared() async throws {
+        try await Slots.run(run)
+    }
+
+    private func run() async throws {
+        let (one, two) = (try Folder(), try Folder())
+        let ports = [Ports.next(), Ports.next()]
+        for (folder, port) in zip([one, two], ports) {
+            folder.write(
+                """
+                listeners: [{ address: "127.0.0.1:\(port)", upstream: none }]
+                upstreams: { none: { url: "http://127.0.0.1:1/" } }
+                log: { format: json }
+                """, to: "countersign.yaml")
+        }
+        let first = try await DaemonProcess.start(in: one)
+        let second = try await DaemonProcess.start(in: two, environment: ["RUNTIME_DIRECTORY": one.path(of: "run")])
+        #expect(second.log.contains("listener left out"))
+        #expect(try await Curl.run(["http://127.0.0.1:\(ports[1])/"], in: two).code == "upstream-unreachable")
+        // A command that means the second daemon must not change the first.
+        for command in [["status"], ["sessions", "drop", "--all"], ["unlatch", "none"]] {
+            let other = try await Command.run(
+                [Binary.path] + command + ["--config", two.path(of: "countersign.yaml")],
+                environment: ["RUNTIME_DIRECTORY": one.path(of: "run")], in: two)
+            #expect(other.exit == 69 && other.errors.contains("countersign.yaml, not with "), "\(other)")
+        }
+        #expect(await second.child.end() == 0)
+
+        let file = one.path(of: "countersign.yaml")
+        #expect(try await Command.countersign("status", "--config", file, in: one).exit == 0)
+        #expect(await first.child.end() == 0)
     }
 }

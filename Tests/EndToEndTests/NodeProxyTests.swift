@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 internal import FakeServers
+internal import Synchronization
 internal import TestSupport
 import Testing
 
@@ -110,6 +111,139 @@ struct NodeProxyTests {
             }
             try await expectAll(10, proxy, "/digest/b")
             #expect(bank.record.wrongAnswers.isEmpty)
+        }
+    }
+}
+
+@Suite("A login page that a proxy in front of several nodes is redirected to")
+struct NodeLoginPageTests {
+    /// An application that sends everybody to its login page who has no session, and whose sessions can be ended.
+    private final class Application: Sendable {
+        private struct State {
+            var sessions: Set<String> = []
+            var logins = 0
+            var redirects = 0
+        }
+        private let state = Mutex(State())
+
+        var logins: Int { state.withLock { $0.logins } }
+        var redirects: Int { state.withLock { $0.redirects } }
+
+        func endSessions() { state.withLock { $0.sessions = [] } }
+
+        func respond(to request: FakeRequest) -> FakeResponse? {
+            let cookie = request.fields.first { $0.name.lowercased() == "cookie" }?.value ?? ""
+            switch (request.method, request.path) {
+            case ("GET", "/login"):
+                return FakeResponse(200, fields: [("Content-Type", "text/html")])
+            case ("POST", "/login"):
+                let session = state.withLock { state in
+                    state.logins += 1
+                    state.sessions.insert("s\(state.logins)")
+                    return "s\(state.logins)"
+                }
+                return FakeResponse(303, fields: [("Set-Cookie", "sid=\(session); Path=/"), ("Location", "/app/")])
+            case (_, let path) where path.hasPrefix("/app/"):
+                let isKnown = state.withLock { state in
+                    let isKnown = state.sessions.contains { cookie.contains("sid=\($0)") }
+                    if !isKnown { state.redirects += 1 }
+                    return isKnown
+                }
+                if !isKnown {
+                    return FakeResponse(302, fields: [("Location", "/login?from=\(path)")])
+                }
+                if path == "/app/elsewhere" {
+                    return FakeResponse(302, fields: [("Location", "/app/there"), ("Set-Cookie", "own=1")])
+                }
+                return FakeResponse(200, body: Array(cookie.utf8) + request.body)
+            default: return nil
+            }
+        }
+    }
+
+    private static let challenge = """
+        challenges:
+          - name: bank
+            upstream: bank
+            gateway: none
+            credential: bank
+            detect: { status: 302, redirect-to: /login }
+            login: { page: /login, url: /login, parameters: { user: "{client-id}" } }
+            success: { cookie: sid }
+
+        """
+
+    /// `config/auth-requests.yaml` with a login page in place of the tokens.
+    private static func configuration(_ text: String) -> String {
+        guard let start = text.firstRange(of: "challenges:"), let end = text.firstRange(of: "credentials:") else {
+            return text
+        }
+        return text[..<start.lowerBound] + challenge + "\n" + text[end.lowerBound...]
+    }
+
+    @Test(
+        "is answered once, cold and when the session has ended; other redirects pass",
+        arguments: [NodeProxy.Kind.envoy, .nginx])
+    func redirect(_ kind: NodeProxy.Kind) async throws {
+        let application = Application()
+        try await withNodes(kind, isWhole: true, changing: Self.configuration) { bank, proxy in
+            bank.upstream.override { application.respond(to: $0) }
+            for login in 1...2 {
+                for number in 0..<3 {
+                    let answer = try await proxy.curl(
+                        "/app/\(login)\(number)", "--data", "body", "-H", "Cookie: mine=1")
+                    #expect(answer.status == 200, "\(answer.summary)\(proxy.log)")
+                    #expect(answer.text == "mine=1; sid=s\(login)body", "\(answer.summary)")
+                }
+                #expect(application.logins == login)
+                application.endSessions()
+            }
+            _ = try await proxy.curl("/app/again")
+            let passed = try await proxy.curl("/app/elsewhere")
+            #expect(
+                passed.status == 302 && passed.field("location")?.hasSuffix("/app/there") == true, "\(passed.summary)")
+            #expect(passed.field("set-cookie")?.hasPrefix("own=1") == true)
+            #expect(application.logins == 3)
+            // For each of the two sessions that were ended: by the other proxy, and by the listener that it was handed over to.
+            #expect(application.redirects == 4)
+        }
+    }
+}
+
+@Suite("What is told of an auth-request listener")
+struct AuthRequestReportTests {
+    @Test("the access log has the request in question, and not the auth request; denials with their code")
+    func accessLog() async throws {
+        try await withNodes(.nginx, changing: { $0 + "access-log: { format: json, to: \"${FOLDER}/access.log\" }\n" }) {
+            bank, proxy in
+            let answer = try await proxy.curl("/oauth/api/echo?s3cr3t", "--data", "some body")
+            #expect(answer.status == 200, "\(answer.summary)\(proxy.log)")
+            let denied = try await Curl.run(
+                ["-H", "Host: evil.example", "http://127.0.0.1:\(proxy.port)/oauth/api/echo"], in: bank.folder)
+            #expect(denied.status == 403 && denied.field("countersign-code") == "host-not-allowed", "\(denied.summary)")
+            func records() -> [JSON] {
+                bank.folder.text(of: "access.log").split(separator: "\n").compactMap { JSON(parsing: Array($0.utf8)) }
+            }
+            #expect(await eventually { records().count == 2 })
+            let (passed, refused) = (try #require(records().first), try #require(records().last))
+            #expect(passed["method"] == "POST" && passed["path"] == "/oauth/api/echo" && passed["status"] == 200)
+            #expect(passed["host"] == "bank.example.com" && passed["upstream"] == "bank")
+            #expect(refused["status"] == 403 && refused["code"] == "host-not-allowed")
+        }
+    }
+
+    @Test("explain says which listener is one")
+    func explain() async throws {
+        let folder = try Folder()
+        let arguments = [Binary.path, "explain", "--config", Repository.path(of: "config/auth-requests.yaml")]
+        for (port, answersAuthRequests) in [(8081, true), (8080, false)] {
+            let url = "http://127.0.0.1:\(port)/a"
+            let text = try await Command.run(arguments + [url], in: folder)
+            #expect(
+                text.exit == 0 && text.output.contains("an auth-request listener") == answersAuthRequests, "\(text)")
+            let json = try await Command.run(arguments + [url, "--json"], in: folder)
+            #expect(
+                JSON(parsing: Array(json.output.utf8))?["auth_requests"] == JSON.bool(answersAuthRequests), "\(json)")
         }
     }
 }

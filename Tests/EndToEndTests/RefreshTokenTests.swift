@@ -67,3 +67,71 @@ struct RefreshTokenTests {
         }
     }
 }
+
+@Suite("A server that takes a refresh token's second use for theft")
+struct RefreshTokenReuseTests {
+    @Test(
+        "a token that somebody else uses again ends the line, which is told after one attempt and cured by another token"
+    )
+    func theft() async throws {
+        try await RefreshTokenTests.withRefreshToken { bank, credentials in
+            try await bank.expect("/oauth/api/echo", status: 200)
+            let stolen = credentials.text(of: "api.refresh-token")
+            let thief = try await Curl.run(
+                [
+                    "-u", "demo:demo%3Asecret%2B%25", "-d", "grant_type=refresh_token", "-d", "refresh_token=\(stolen)",
+                    "http://127.0.0.1:\(bank.upstream.port)/oauth/token",
+                ], in: bank.folder)
+            #expect(thief.json?["error"]?.string == "invalid_grant")
+            let before = bank.record.answerCount(to: "oauth")
+            try await bank.expect("/oauth/api/echo", status: 502, code: "login-rejected")
+            for _ in 0..<3 { try await bank.expect("/oauth/api/echo", status: 503, code: "login-latched") }
+            #expect(bank.record.answerCount(to: "oauth") == before + 1)
+            credentials.write(bank.upstream.oauth.issueRefreshToken(), to: "api.refresh-token")
+            try await bank.expect("/oauth/api/echo", status: 200)
+        }
+    }
+
+    @Test("no token is used twice when the daemon is killed in the middle of 50 posts, right after a renewal")
+    func killed() async throws {
+        try await RefreshTokenTests.withRefreshToken { bank, _ in
+            try await bank.expect("/oauth/api/echo", status: 200)
+            for round in 0..<3 {
+                bank.upstream.oauth.revokeTokens()
+                async let interrupted = bank.storm(connections: 50, requests: 4) { number in
+                    "POST /oauth/api/lost/\(round) HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n\r\n\(number % 10)"
+                }
+                // The new token is kept before anything goes up with what came along with it.
+                let isServed = await eventually {
+                    bank.record.count("POST", "/oauth/api/lost/\(round)", status: 200) > 0
+                }
+                #expect(isServed)
+                await bank.killDaemon()
+                _ = try? await interrupted
+                try await bank.startDaemon()
+                try await bank.expectPostsOnce("/oauth/api/kept/\(round)")
+            }
+            #expect(bank.record.wrongAnswers["oauth"] == nil)
+        }
+    }
+
+    @Test("a renewal whose answer never came costs one attempt after a restart, and is told")
+    func lostAnswer() async throws {
+        try await RefreshTokenTests.withRefreshToken { bank, credentials in
+            try await bank.expect("/oauth/api/echo", status: 200)
+            bank.upstream.oauth.revokeTokens()
+            bank.upstream.faults.add(Fault(.hang, at: .oauthToken, times: 1))
+            async let waiting = bank.curl("/oauth/api/echo")
+            #expect(await eventually { bank.record.answerCount(to: "oauth") == 2 })
+            await bank.killDaemon()
+            _ = try? await waiting
+            try await bank.startDaemon()
+            // There is no telling whether the server has rotated it; it has, and takes this for theft.
+            try await bank.expect("/oauth/api/echo", status: 502, code: "login-rejected")
+            for _ in 0..<3 { try await bank.expect("/oauth/api/echo", status: 503, code: "login-latched") }
+            #expect(bank.record.wrongAnswers["oauth"] == 1)
+            credentials.write(bank.upstream.oauth.issueRefreshToken(), to: "api.refresh-token")
+            try await bank.expect("/oauth/api/echo", status: 200)
+        }
+    }
+}

@@ -78,3 +78,140 @@ struct SecrecyTests {
         }
     }
 }
+
+@Suite("The memory of the daemon")
+struct MemoryTests {
+    private static let pin = "73914682"
+
+    /// A bank whose PIN comes from a file, so that it stands in no environment.
+    private func withStoredPIN(_ scenario: (Bank) async throws -> Void) async throws {
+        let credentials = try Folder()
+        credentials.write(Self.pin, to: "bank-pin.pin")
+        var rules = FakeUpstream.rules
+        rules.checks = [
+            .pinCodeAttempts(pin: Self.pin, SecurityCheck.Properties(maxAttempts: 9, success: 600, blocked: 60))
+        ]
+        var configuration = BankConfiguration()
+        configuration.sources = ["systemd"]
+        configuration.environment = ["CREDENTIALS_DIRECTORY": credentials.path]
+        try await withBank(configuration, rules: rules) { bank in
+            try await bank.expect("/balance", status: 200)
+            try await scenario(bank)
+        }
+    }
+
+    /// Lifts the limit on core dumps of a process, ends it as a crash does, and returns the dumps in the folder.
+    private func crash(_ child: Child, in folder: Folder) async throws -> [String] {
+        let lifted = try await Command.run(
+            ["/usr/bin/prlimit", "--pid", "\(child.pid)", "--core=unlimited:unlimited"], in: folder)
+        #expect(lifted.exit == 0, "\(lifted)")
+        child.signal(SIGABRT)
+        #expect(await child.waitForExit() == 128 + SIGABRT)
+        return folder.files.filter { $0.split(separator: "/").last?.hasPrefix("core") == true }
+    }
+
+    @Test("is in no core dump, also where the limits allow one")
+    func coreDump() async throws {
+        try await withStoredPIN { bank in
+            #expect(try await crash(bank.daemon.child, in: bank.folder) == [])
+            await bank.killDaemon()
+            // Another program would have left one, if this machine writes them where the program runs.
+            let pattern = String(decoding: readFile("/proc/sys/kernel/core_pattern"), as: UTF8.self)
+            guard pattern.hasPrefix("core") else { return }
+            let folder = try Folder()
+            let sleeper = try await Child.start(
+                Child.Start(
+                    arguments: ["/usr/bin/sleep", "60"], environment: [:], folder: folder.path,
+                    output: folder.path(of: "out"), errors: folder.path(of: "err")))
+            _ = await eventually {
+                String(decoding: readFile("/proc/\(sleeper.pid)/comm"), as: UTF8.self) == "sleep\n"
+            }
+            #expect(try await crash(sleeper, in: folder) != [])
+        }
+    }
+
+    @Test("belongs to root, so that no other process of the user can read it; its environment names no secret")
+    func closed() async throws {
+        try await withStoredPIN { bank in
+            let process = "/proc/\(try bank.daemon.child.pid)"
+            #expect(!readFile("\(process)/environ").isEmpty)
+            for file in ["environ", "cmdline", "status", "maps"] {
+                #expect(!String(decoding: readFile("\(process)/\(file)"), as: UTF8.self).contains(Self.pin))
+            }
+            let regions = String(decoding: readFile("\(process)/smaps"), as: UTF8.self).split(separator: "\n")
+            let flags = regions.filter { $0.hasPrefix("VmFlags:") }.map { $0.split(separator: " ") }
+            #expect(flags.contains { $0.contains("dd") && $0.contains("lo") })
+        }
+    }
+}
+
+@Suite("The memory of the daemon, as root reads it", .enabled(if: getuid() == 0))
+struct ReleasedMemoryTests {
+    @Test("holds no heap of copies of a dropped session, nor does the environment a credential from elsewhere")
+    func dropped() async throws {
+        let credentials = try Folder()
+        let secret = "kept-elsewhere-7f3a91"
+        credentials.write("ann", to: "ann.username")
+        credentials.write(secret, to: "ann.password")
+        credentials.write("test", to: "reports.client-id")
+        credentials.write("test", to: "reports.client-secret")
+        var configuration = BankConfiguration()
+        configuration.sources = ["systemd"]
+        configuration.mobileFirst = []
+        configuration.environment = ["CREDENTIALS_DIRECTORY": credentials.path]
+        configuration.challenges = [
+            "name: ann\nupstream: server\nscheme: basic\ncredential: ann",
+            """
+            name: reports
+            upstream: bank
+            scheme: bearer
+            credential: reports
+            token: { grant: mobilefirst, scope: accessRestricted }
+            """,
+        ]
+        try await withBank(configuration) { bank in
+            let seen = Mutex<Set<String>>([])
+            bank.upstream.override { request in
+                // Not what the token's client proves itself by.
+                if let value = request.field("authorization"), !request.path.hasSuffix("/token") {
+                    _ = seen.withLock { $0.insert(value) }
+                }
+                guard request.path.hasPrefix("/basic/") else { return nil }
+                guard request.field("authorization") != nil else {
+                    return .text(401, "who?\n", fields: [("WWW-Authenticate", #"Basic realm="Demo""#)])
+                }
+                return .text(200, "welcome\n")
+            }
+            for _ in 0..<3 {
+                try await bank.expect("/balance", status: 200)
+                try await bank.expect("/basic/", status: 200)
+            }
+            let values = seen.withLock { $0 }.compactMap { $0.split(separator: " ").last.map(String.init) }
+            let token = try #require(values.first { $0.hasPrefix("ey") })
+            let basic = try #require(values.first { !$0.hasPrefix("ey") })
+            let pid = try bank.daemon.child.pid
+            // What is in use is there: a search that finds nothing would prove nothing.
+            let texts = ["Bearer \(token)", "Basic \(basic)", basic, secret]
+            let before = try await countInMemory(of: pid, texts, in: bank.folder)
+            #expect(before.count == 4 && before.prefix(3).allSatisfy { $0 > 0 }, "\(before)")
+            #expect(!String(decoding: readFile("/proc/\(pid)/environ"), as: UTF8.self).contains(secret))
+
+            #expect(try await bank.admin("/sessions/drop", "-X", "POST").status == 200)
+            var after = before
+            for _ in 0..<20 where after[1] + after[2] > 0 {
+                after = try await countInMemory(of: pid, texts, in: bank.folder)
+            }
+            // No more than the one copy that the last transfer of a route still had.
+            #expect(after[1] == 0 && after[2] == 0 && after[0] <= 1 && after[3] <= 1, "\(after)")
+        }
+    }
+}
+
+/// How often each of `texts` stands in the memory of a process.
+private func countInMemory(of pid: pid_t, _ texts: [String], in folder: Folder) async throws -> [Int] {
+    let script =
+        #filePath.split(separator: "/").dropLast(3).map { "/\($0)" }.joined() + "/Tests/Scripts/count-in-memory"
+    let run = try await Command.run([script, "\(pid)"] + texts, in: folder)
+    #expect(run.exit == 0, "\(run)")
+    return run.output.split(separator: "\n").compactMap { Int($0) }
+}

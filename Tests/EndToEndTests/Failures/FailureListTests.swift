@@ -62,3 +62,121 @@ extension Substring {
     /// Without the space at its end.
     fileprivate var trimmed: Substring { last == " " ? dropLast() : self }
 }
+
+/// A failure as the caller is told of it.
+struct Failure: Sendable {
+    /// Its name in the list.
+    let name: String
+    /// The status of the reply.
+    let status: Int
+    /// The `code` of its document.
+    let code: String
+    /// The error type of RFC 9209 section 2.3.
+    let error: String
+    /// Words of the `detail` that tell what happened.
+    let cause: String
+    /// Words of the `detail` that tell what to do.
+    let remedy: String
+
+    init(_ name: String, _ status: Int, _ code: String, _ error: String, _ cause: String, _ remedy: String) {
+        self.name = name
+        self.status = status
+        self.code = code
+        self.error = error
+        self.cause = cause
+        self.remedy = remedy
+    }
+
+    /// The list: each failure that `FailureListTests` brings about.
+    static let all: [Failure] = connections + handshakes + answers + logins + credentials + local
+
+    private static let connections = [
+        Failure("dns", 502, "upstream-unreachable", "dns_error", "name cannot be resolved", "Check the host"),
+        Failure(
+            "refused", 502, "upstream-unreachable", "connection_refused", "refuses the connection", "Check that it runs"
+        ),
+        Failure(
+            "unreachable", 502, "upstream-unreachable", "destination_ip_unroutable", "no route to its address",
+            "Check that it runs, and host and port"),
+        Failure(
+            "connect-timeout", 504, "upstream-timeout", "connection_timeout", "no connection was established in time",
+            "timeouts.connect"),
+        Failure(
+            "tls-timeout", 504, "upstream-timeout", "connection_timeout", "its TLS handshake did not finish in time",
+            "timeouts.connect"),
+    ]
+
+    private static let handshakes = [
+        ("tls-name", "tls_certificate_error", "for another name", "Use a name that the certificate has"),
+        ("tls-expired", "tls_certificate_error", "has expired", "renewed"),
+        ("tls-not-yet-valid", "tls_certificate_error", "not valid yet", "clock"),
+        ("tls-unknown-authority", "tls_certificate_error", "an authority that is not trusted", "`tls.ca`"),
+        ("tls-self-signed", "tls_certificate_error", "self-signed", "`tls.ca`"),
+        ("tls-pin", "tls_certificate_error", "public key matches no pin", "set the new pin"),
+        ("tls-version", "tls_protocol_error", "no version of TLS", "`tls.minimum`"),
+        ("no-tls", "tls_protocol_error", "does not speak TLS", "Check the port"),
+    ].map { Failure($0, 502, "upstream-tls", $1, $2, $3) }
+
+    private static let answers = [
+        Failure(
+            "no-answer", 502, "upstream-unreachable", "connection_terminated",
+            "closed the connection without an answer",
+            "Check its log"),
+        Failure(
+            "cut-head", 502, "upstream-protocol", "http_protocol_error", "in the middle of its head",
+            "Check its log"),
+        Failure(
+            "malformed-head", 502, "upstream-protocol", "http_protocol_error", "cannot be passed on: A field name",
+            "has to be fixed there"),
+        Failure(
+            "response-timeout", 504, "upstream-timeout", "http_response_timeout", "no answer within its time limit",
+            "raise the limit"),
+        Failure(
+            "body-not-replayable", 413, "body-not-replayable", "http_request_error", "asked for a login after",
+            "Send the request again in a moment"),
+    ]
+
+    private static let logins = [
+        ("wrong-password", 502, "login-rejected", "rejected the credential \"wrong\"", "countersign unlatch"),
+        ("latched", 503, "login-latched", "so it is not sent again", "Change the credential"),
+        ("invalid-client", 502, "login-rejected", "rejected the credential \"client\"", "Change the credential"),
+        ("account-locked", 503, "account-locked", "is blocked at the server", "Wait until the server's block is over"),
+        ("attempts-kept", 503, "attempts-kept", "1 attempt remains", "Check the credential"),
+        ("token-endpoint-down", 502, "login-failed", "refuses the connection", "Check that it runs"),
+        ("login-page-changed", 502, "login-failed", "no form", "`login.url`"),
+        ("login-no-evidence", 502, "login-failed", "does not show whether the login worked", "`success`"),
+        ("login-unavailable", 502, "login-failed", "with status 503", "A later request tries again"),
+        ("login-timeout", 504, "login-timeout", "did not answer the form in time", "`login.timeout`"),
+    ].map { Failure($0, $1, $2, "proxy_configuration_error", $3, $4) }
+
+    private static let credentials = [
+        ("no-credential", "no-credential", "No source knows the credential \"nobody\"", "set COUNTERSIGN_NOBODY__"),
+        ("missing-field", "no-credential", "has no field \"password\"", "`countersign doctor` says how"),
+        ("helper-fails", "login-failed", "it failed (exit code 3)", "Run it by hand"),
+        ("helper-times-out", "login-failed", "took too long", "Run it by hand"),
+        ("keyring-exposed", "login-failed", "others could read or change it", "mode 600"),
+        ("keyring-passphrase", "login-failed", "its passphrase is wrong", "COUNTERSIGN_KEYRING_PASSPHRASE"),
+    ].map { Failure($0, 502, $1, "proxy_configuration_error", $2, $3) }
+
+    private static let local = [
+        Failure("bad-host", 421, "host-not-allowed", "http_request_denied", "Only loopback names", "Add the name"),
+        Failure(
+            "cross-site", 403, "caller-not-allowed", "http_request_denied", "on behalf of a page of another origin",
+            "`browsers`"),
+        Failure(
+            "user-not-allowed", 403, "caller-not-allowed", "http_request_denied", "for other users", "Add this user to"),
+        Failure(
+            "caller-credentials", 403, "caller-not-allowed", "http_request_denied", "no credentials of their own",
+            "Leave Authorization out"),
+        Failure("no-route", 404, "no-route", "destination_not_found", "No route", "Add a route to `routes`"),
+        Failure("trace", 405, "method-not-allowed", "http_request_error", "TRACE", "Use another method"),
+        Failure(
+            "bad-request", 400, "bad-request", "http_request_error", "Both Content-Length and Transfer-Encoding",
+            "Fix the program that sent"),
+        Failure(
+            "unknown-expectation", 417, "bad-request", "http_request_error", "Only `Expect: 100-continue`",
+            "Leave the field out"),
+        Failure(
+            "overloaded", 503, "overloaded", "connection_limit_reached", "`limits.exchanges`", "Try again shortly"),
+    ]
+}

@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 internal import Glibc
+internal import Synchronization
 internal import TestSupport
 
 /// A real web server that demands Basic or Digest in front of a plain upstream: nginx, or Apache httpd.
@@ -147,6 +148,22 @@ final class GuardedServer: Sendable {
             child.signal(SIGKILL)
             throw ChildError(
                 description: "\(start.arguments[0]): \(folder.text(of: "error.log"))\(folder.text(of: "err"))")
+        }
+    }
+}
+
+/// The program that runs at present, of several one after the other.
+final class Running: Sendable {
+    private let child = Mutex<Child?>(nil)
+
+    /// From now on this one.
+    func put(_ next: Child) { child.withLock { $0 = next } }
+
+    /// The one that runs; from now on none.
+    func take() -> Child? {
+        child.withLock { child in
+            defer { child = nil }
+            return child
         }
     }
 }

@@ -32,3 +32,35 @@ final class ScriptServer: Sendable {
     /// Ends it.
     func stop() async { await child.end() }
 }
+
+/// A real WebSocket server, which sends every message back; and a real caller for it.
+final class WebSocketServer: Sendable {
+    /// The port that it listens on.
+    let port = Ports.next()
+    private let child: Child
+
+    /// Starts it with further options of `Tests/Scripts/websocket-peer serve`.
+    init(_ options: String..., in folder: Folder) async throws {
+        let name = "websocket-\(port)"
+        child = try await Child.start(
+            Child.Start(
+                arguments: [Self.script, "serve", "\(port)"] + options, environment: baseEnvironment(folder),
+                folder: folder.path, output: folder.path(of: "\(name).out"), errors: folder.path(of: "\(name).err")))
+        guard await eventually({ folder.text(of: "\(name).out") == "ready\n" }) else {
+            child.signal(SIGKILL)
+            throw ChildError(description: "no WebSocket server: \(folder.text(of: "\(name).err"))")
+        }
+    }
+
+    /// Ends it.
+    func stop() async { await child.end() }
+
+    /// Has a caller send messages to an address and compare what comes back; says what it says.
+    static func call(_ url: String, _ options: String..., in folder: Folder) async throws -> String {
+        let run = try await Command.run([script, "call", url] + options, in: folder)
+        return run.exit == 0 ? run.output : "\(run.exit): \(run.errors)"
+    }
+
+    private static let script =
+        #filePath.split(separator: "/").dropLast(4).map { "/\($0)" }.joined() + "/Tests/Scripts/websocket-peer"
+}

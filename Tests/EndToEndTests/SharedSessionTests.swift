@@ -3,6 +3,69 @@
 
 import Testing
 
+@Suite("Three nodes that share sessions through a real Redis")
+struct SharedSessionNodeTests {
+    @Test(
+        "log in once in all, cold and with a hundred requests each at once, and hold the session through ten seconds without the session store"
+    )
+    func oneLogin() async throws {
+        try await NodeScenario().run("one-login")
+    }
+
+    @Test("lose the one that logs in, and log in once more within the life of its lease")
+    func leaderKilled() async throws {
+        try await NodeScenario().run("leader-killed")
+    }
+
+    @Test("send a rejected credential once, and let it be sent again when one of them is told so")
+    func rejected() async throws {
+        var scenario = NodeScenario()
+        scenario.pins = ["9999", "9999", "9999"]
+        try await scenario.run("rejected")
+    }
+
+    @Test("end a session for all when one of them is told so, and win it once again")
+    func dropped() async throws {
+        try await NodeScenario().run("dropped")
+    }
+
+    @Test("a node without the shared key does not start, and says how to make one")
+    func noKey() async throws {
+        try await NodeScenario().run("no-key")
+    }
+
+    @Test("log in each for itself where the session store was never there, and share from then on")
+    func storeLate() async throws {
+        try await NodeScenario().run("store-late")
+    }
+}
+
+/// Sharing as the hardened units allow it, with a real Redis, under a real systemd.
+@Suite("Services that share a session")
+struct SharedSessionServiceTests {
+    private static func configuration(listener: String) -> String {
+        """
+        sessions: { store: "redis://127.0.0.1:6379", key: shared, spread: 1s }
+        \(SystemdScenario.bank(listener: listener))
+        """
+    }
+
+    @Test("use what one of them has won, outlive the session store and give it back what it lost")
+    func sharing() async throws {
+        var scenario = SystemdScenario()
+        scenario.configuration = Self.configuration(listener: "127.0.0.1:8080")
+        scenario.files["/etc/countersign/other.yaml"] = Self.configuration(listener: "127.0.0.1:8086")
+        scenario.files["/etc/countersign/secrets/shared.key"] = "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="
+        scenario.dropIn = """
+            [Service]
+            LoadCredential=bank-pin.pin:/etc/countersign/secrets/bank-pin.pin
+            LoadCredential=shared.key:/etc/countersign/secrets/shared.key
+
+            """
+        try await scenario.run("shared-session")
+    }
+}
+
 /// A scenario with three nodes, each in a network namespace of its own, that share their sessions through a real Redis, in front of the
 /// demonstration's upstream.
 struct NodeScenario {
