@@ -102,3 +102,105 @@ package final class CompositeArea: Sendable {
             body: Array("/*-secure-\n\(value.text)*/".utf8))
     }
 }
+
+/// Resources that name a security check themselves: 401 with `{"challenges": …}`, answered at `/checks/login`; PIN 1234, three
+/// attempts. What is won is the cookie `checks`.
+package final class CheckArea: Sendable {
+    private struct State {
+        var sessions: [String: ContinuousClock.Instant?] = [:]
+        var attempts: Int64 = 3
+    }
+
+    private let state = Mutex(State())
+    private let recorder: Recorder
+    /// When sessions end by themselves.
+    package let sessionEnd = SessionEnd()
+
+    init(recorder: Recorder) {
+        self.recorder = recorder
+    }
+
+    /// Ends every session.
+    package func dropSessions() { state.withLock { $0.sessions.removeAll() } }
+
+    func respond(to request: FakeRequest, inside: (FakeRequest) -> FakeResponse) -> FakeResponse {
+        if request.path == "/checks/login" { return login(request) }
+        let end = request.cookie("checks").flatMap { id in state.withLock { $0.sessions[id] } }
+        guard let end, !end.isOver else { return challenge(request) }
+        if sessionEnd.isLast() { dropSessions() }
+        return inside(request)
+    }
+
+    private func challenge(_ request: FakeRequest) -> FakeResponse {
+        let attempts = state.withLock { $0.attempts }
+        recorder.note { $0.challenges["checks", default: 0] += 1 }
+        return .json(401, ["challenges": ["PinCode": ["remainingAttempts": .integer(attempts)]]])
+    }
+
+    private func login(_ request: FakeRequest) -> FakeResponse {
+        guard request.method == "POST", let answer = request.json?["challengeResponse"]?["PinCode"] else {
+            recorder.note { $0.violations.append("checks: an answer is a POST of JSON with challengeResponse") }
+            return .json(400, ["error": "no answer"])
+        }
+        let isRight = answer == ["pin": "1234"]
+        let id = randomName()
+        let attempts = state.withLock { state in
+            state.attempts = isRight ? 3 : max(0, state.attempts - 1)
+            if isRight { state.sessions[id] = .some(sessionEnd.instant) }
+            return state.attempts
+        }
+        recorder.note { record in
+            record.answers["checks", default: []].append(answer)
+            if isRight {
+                record.logins["checks", default: 0] += 1
+            } else {
+                record.wrongAnswers["checks", default: 0] += 1
+            }
+        }
+        if isRight {
+            return .json(
+                200, ["successes": ["PinCode": [:]]],
+                fields: [("Set-Cookie", "checks=\(id); Path=/checks; HttpOnly\(sessionEnd.attributes)")])
+        }
+        guard attempts > 0 else { return .json(403, ["failures": ["PinCode": ["failure": "Account blocked"]]]) }
+        return .json(401, ["challenges": ["PinCode": ["remainingAttempts": .integer(attempts)]]])
+    }
+}
+
+/// When the sessions of an area end by themselves: with a request that a test names, or after their life.
+package final class SessionEnd: Sendable {
+    private struct State {
+        var requestsLeft = 0
+        var life: Int?
+    }
+
+    private let state = Mutex(State())
+
+    /// All sessions end once so many more requests have been served.
+    package func comes(afterRequests count: Int) { state.withLock { $0.requestsLeft = count } }
+
+    /// Each session from now on lives so many seconds, which its cookie says; `nil`: until something else ends it.
+    package func comes(afterSeconds seconds: Int?) { state.withLock { $0.life = seconds } }
+
+    /// What a session's cookie says of its end.
+    var attributes: String { state.withLock { $0.life }.map { "; Max-Age=\($0)" } ?? "" }
+
+    /// When a session that begins now ends.
+    var instant: ContinuousClock.Instant? {
+        state.withLock { $0.life }.map { ContinuousClock.now + .seconds($0) }
+    }
+
+    /// A request is served. Whether it is the last before all sessions end.
+    func isLast() -> Bool {
+        state.withLock { state in
+            guard state.requestsLeft > 0 else { return false }
+            state.requestsLeft -= 1
+            return state.requestsLeft == 0
+        }
+    }
+}
+
+extension ContinuousClock.Instant? {
+    /// Whether it is over; never, where there is none.
+    var isOver: Bool { map { ContinuousClock.now >= $0 } ?? false }
+}

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import Synchronization
+
 /// Something that goes wrong, a bounded number of times or always, at one endpoint or everywhere.
 package struct Fault: Sendable {
     /// Where; `nil` is everywhere.
@@ -92,5 +94,100 @@ extension Fault.Effect {
 
     private static func retryAfterField(_ seconds: Int?) -> [(name: String, value: String)] {
         seconds.map { [("Retry-After", "\($0)")] } ?? []
+    }
+}
+
+/// The faults still to come, shared by all parts of the upstream.
+package final class FaultPlan: Sendable {
+    private let pending = Mutex<[Entry]>([])
+
+    /// No faults.
+    package init() {}
+
+    /// Adds a fault; of several at one endpoint the earliest added strikes until it is used up.
+    package func add(_ fault: Fault) {
+        pending.withLock { $0.append(Entry(fault: fault)) }
+    }
+
+    /// Removes all faults.
+    package func clear() {
+        pending.withLock { $0.removeAll() }
+    }
+
+    /// Runs the work of an endpoint, or what a fault says instead of it.
+    func apply(at endpoint: Endpoint, work: () -> FakeResponse) -> FakeResponse {
+        guard let strike = strike(at: endpoint) else { return work() }
+        switch strike.effect {
+        case .altered(let change):
+            var response = work()
+            change(&response)
+            return response
+        case .instead(let make): return make(strike.number)
+        }
+    }
+
+    private func strike(at endpoint: Endpoint) -> (effect: Fault.Effect, number: Int)? {
+        pending.withLock { pending in
+            for index in pending.indices {
+                let fault = pending[index].fault
+                guard fault.endpoint == nil || fault.endpoint == endpoint else { continue }
+                pending[index].met += 1
+                let number = pending[index].met - fault.skip
+                guard number > 0, fault.times.map({ number <= $0 }) ?? true else { continue }
+                return (fault.effect, number)
+            }
+            return nil
+        }
+    }
+
+    private struct Entry {
+        var fault: Fault
+        var met = 0
+    }
+}
+
+/// A part of the upstream that can be told to misbehave by itself.
+package enum Endpoint: String, Sendable, CaseIterable {
+    /// `az/v1/authorization` and its redirect target.
+    case authorization
+    /// The area behind HTTP Basic.
+    case basic
+    /// The area behind HTTP Digest.
+    case digest
+    /// The area behind a login page.
+    case form
+    /// `preauth/v1/heartbeat`.
+    case heartbeat
+    /// `preauth/v1/logout`.
+    case logout
+    /// `/oauth/api/…`.
+    case oauthResource
+    /// `/oauth/token`.
+    case oauthToken
+    /// Anything else.
+    case other
+    /// `preauth/v1/preauthorize`.
+    case preauthorize
+    /// `registration/v1/self`, also with a client behind it.
+    case registration
+    /// `adapters/…`.
+    case resource
+    /// `az/v1/token`.
+    case token
+
+    /// The MobileFirst endpoint of that path below the API's base address (without a leading slash).
+    package init(apiPath path: some StringProtocol) {
+        switch path {
+        case "registration/v1/self": self = .registration
+        case _ where path.hasPrefix("registration/v1/self/"): self = .registration
+        case "preauth/v1/preauthorize": self = .preauthorize
+        case "preauth/v1/logout": self = .logout
+        case "preauth/v1/heartbeat": self = .heartbeat
+        case "az/v1/authorization": self = .authorization
+        case _ where path.hasPrefix("az/v1/authorization/redirect/"): self = .authorization
+        case "az/v1/token": self = .token
+        case _ where path.hasPrefix("adapters/"): self = .resource
+        default: self = .other
+        }
     }
 }

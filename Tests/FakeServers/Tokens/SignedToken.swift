@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import Crypto
+internal import CryptoExtras
+internal import FoundationEssentials
+
 /// The three parts of a JSON Web Signature (RFC 7515), read but not yet believed.
 struct SignedToken: Sendable {
     var header: JSON
@@ -37,4 +41,33 @@ struct SignedToken: Sendable {
     func isSigned(by key: RSAPublicKey) -> Bool {
         header["alg"]?.string == "RS256" && key.isValid(signature: signature, of: signedText)
     }
+}
+
+/// An RSA key as a `jwk` brings it.
+struct RSAPublicKey: Sendable, Equatable {
+    var modulus: [UInt8]
+    var exponent: [UInt8]
+
+    /// Reads `{"kty":"RSA","n","e"}`; either alphabet of base64, and a leading zero byte as Java's `BigInteger` writes it.
+    init?(_ jwk: JSON) {
+        guard jwk["kty"]?.string == "RSA", let n = jwk["n"]?.string.flatMap(Base64.decode),
+            let e = jwk["e"]?.string.flatMap(Base64.decode)
+        else { return nil }
+        modulus = Array(n.drop { $0 == 0 })
+        exponent = Array(e.drop { $0 == 0 })
+        guard modulus.count >= 256, modulus.count <= 1024, !exponent.isEmpty, exponent.count <= 8 else { return nil }
+    }
+
+    /// Whether that is this key's signature of the message: RSASSA-PKCS1-v1_5 with SHA-256, as RS256 (RFC 7518 §3.3) wants it.
+    func isValid(signature: [UInt8], of message: [UInt8]) -> Bool {
+        guard let key = try? _RSA.Signing.PublicKey(n: modulus, e: exponent) else { return false }
+        return key.isValidSignature(
+            _RSA.Signing.RSASignature(rawRepresentation: signature), for: SHA256.hash(data: message),
+            padding: .insecurePKCS1v1_5)
+    }
+}
+
+/// The SHA-256 of bytes in hexadecimal digits: what the record keeps of a body.
+package func sha256(_ bytes: [UInt8]) -> String {
+    SHA256.hash(data: bytes).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
 }

@@ -1,6 +1,82 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+/// A complete request as a server read it, or as a test made it.
+package struct FakeRequest: Sendable {
+    /// The method, as it came.
+    package var method: String
+    /// The path, as it came (not decoded).
+    package var path: String
+    /// What follows the question mark, as it came; `nil` without one.
+    package var query: String?
+    /// The fields in order, names and values as they came.
+    package var fields: [(name: String, value: String)]
+    /// The body, its chunks put together.
+    package var body: [UInt8]
+    /// The number of the connection that it came by; 0 where it came by none.
+    package var connection: UInt64 = 0
+
+    /// A request for that target in origin form (`/path?query`).
+    package init(
+        _ method: String, _ target: String, fields: [(name: String, value: String)] = [], body: [UInt8] = []
+    ) {
+        let halves = target.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+        self.method = method
+        self.path = halves.first ?? ""
+        self.query = halves.count > 1 ? halves[1] : nil
+        self.fields = fields
+        self.body = body
+    }
+
+    /// Path and query as they came.
+    package var target: String { query.map { "\(path)?\($0)" } ?? path }
+
+    /// The value of that field, without regard to case; several are joined with commas (RFC 9110 §5.3).
+    package func field(_ name: String) -> String? {
+        let values = fields.filter { $0.name.lowercased() == name.lowercased() }.map(\.value)
+        return values.isEmpty ? nil : values.joined(separator: ", ")
+    }
+
+    /// The value of the cookie of that name, the first where there are several (RFC 6265 §5.4).
+    package func cookie(_ name: String) -> String? {
+        let pairs = (field("Cookie") ?? "").split(separator: ";").map { pair in
+            pair.drop { $0 == " " }.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+        }
+        return pairs.first { $0.count == 2 && $0[0] == name }.map { String($0[1]) }
+    }
+
+    /// The fields of the query.
+    package var queryFields: FormFields { FormFields(parsing: (query ?? "").utf8) }
+
+    /// The fields of a body that is a form; `nil` where its type says that it is none.
+    package var form: FormFields? {
+        mediaType == "application/x-www-form-urlencoded" ? FormFields(parsing: body) : nil
+    }
+
+    /// A body that is JSON; `nil` where its type says that it is none, or where it is not.
+    package var json: JSON? { mediaType == "application/json" ? JSON(parsing: body) : nil }
+
+    /// The token of `Authorization: scheme token`; the scheme without regard to case (RFC 9110 §11.4).
+    package func authorization(_ scheme: String) -> String? {
+        let parts = (field("Authorization") ?? "").split(separator: " ", maxSplits: 1)
+        guard parts.count == 2, parts[0].lowercased() == scheme.lowercased() else { return nil }
+        return String(parts[1].drop { $0 == " " })
+    }
+
+    /// User and password of `Authorization: Basic` (RFC 7617 §2: the user ends at the first colon).
+    package var basicCredentials: (user: String, password: String)? {
+        guard let bytes = authorization("Basic").flatMap(Base64.decode),
+            let text = String(validating: bytes, as: UTF8.self), let colon = text.firstIndex(of: ":")
+        else { return nil }
+        return (String(text[..<colon]), String(text[text.index(after: colon)...]))
+    }
+
+    private var mediaType: String {
+        let type = (field("Content-Type") ?? "").prefix { $0 != ";" }
+        return String(type.filter { $0 != " " }).lowercased()
+    }
+}
+
 /// A response, and how it is to be delivered: whole, late, cut off or not at all.
 package struct FakeResponse: Sendable {
     /// The status code.
