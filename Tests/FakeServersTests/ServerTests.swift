@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 import FakeServers
+import Glibc
 import Synchronization
 import TestSupport
 import Testing
@@ -182,4 +183,9 @@ struct ServerTests {
         #expect(record.connections == 64)
         #expect(try #require(record.maxConcurrent["*"]) > 4)
     }
+}
+
+/// The number of descriptors that this process holds.
+func openDescriptors() -> Int {
+    (0..<8192).count { fcntl(Int32($0), F_GETFD) != -1 }
 }
