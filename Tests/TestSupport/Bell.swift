@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 internal import Glibc
+internal import Synchronization
 
 /// Rung whenever something has happened that somebody may wait for: a condition is looked at then, and never in between.
 @safe
@@ -78,5 +79,59 @@ package final class Bell: @unchecked Sendable {
         unsafe pthread_mutex_lock(lock)
         defer { unsafe pthread_mutex_unlock(lock) }
         return body()
+    }
+}
+
+/// Something that happens once, on some thread, and that others wait for.
+package final class Signal: Sendable {
+    private let isFired = Atomic<Bool>(false)
+
+    /// A signal that has not been given.
+    package init() {}
+
+    /// Whether it was given.
+    package var isSet: Bool { isFired.load(ordering: .acquiring) }
+
+    /// Gives it: everybody who waits goes on.
+    package func set() {
+        isFired.store(true, ordering: .releasing)
+        Bell.shared.ring()
+    }
+
+    /// Blocks until it is given. Returns false where that takes five minutes.
+    @discardableResult
+    package func wait() -> Bool { Bell.shared.wait { isSet } }
+
+    /// Suspends until it is given.
+    package func wait() async { await Bell.shared.wait { self.isSet } }
+}
+
+/// Suspends until the task is cancelled: a handler that never answers.
+package func untilCancelled() async {
+    let end = Signal()
+    await withTaskCancellationHandler {
+        await end.wait()
+    } onCancel: {
+        end.set()
+    }
+}
+
+/// The notes, in order, taken on whatever thread. Each note rings the bell of the process.
+package final class Notes: Sendable {
+    private let notes = Mutex<[String]>([])
+
+    /// Nothing said yet.
+    package init() {}
+
+    /// All notes.
+    package var all: [String] { notes.withLock { $0 } }
+
+    /// The number of notes.
+    package var count: Int { all.count }
+
+    /// Adds one.
+    package func add(_ note: String) {
+        notes.withLock { $0.append(note) }
+        Bell.shared.ring()
     }
 }

@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 package import Glibc
+internal import Synchronization
 internal import System
 
 /// Lends `body` the address 127.0.0.1 with that port, as C wants it.
@@ -44,4 +45,30 @@ package func port(of descriptor: Int32) -> UInt16 {
         }
     }
     return UInt16(bigEndian: address.sin_port)
+}
+
+/// Ports for listeners that cannot tell which one they got. They lie below those that the system hands out by itself,
+/// so that no connection under way can take one between our look and the program's start.
+package enum Ports {
+    /// Begins anywhere, so that the tests of two clones on one machine do not meet.
+    private static let last = Mutex(UInt16.random(in: 10_000..<31_000))
+
+    /// A port of 127.0.0.1 that nobody listens on, and that is handed out once.
+    package static func next() -> UInt16 {
+        while true {
+            let port = last.withLock { last in
+                last = last < 32_000 ? last + 1 : 10_000
+                return last
+            }
+            if isFree(port) { return port }
+        }
+    }
+
+    private static func isFree(_ port: UInt16) -> Bool {
+        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        defer { close(descriptor) }
+        var on: Int32 = 1
+        unsafe setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, socklen_t(MemoryLayout<Int32>.size))
+        return unsafe withLoopback(port: port) { address, length in unsafe bind(descriptor, address, length) == 0 }
+    }
 }
