@@ -69,3 +69,212 @@ private func checkWriting(_ input: Span<UInt8>, _ dice: inout Dice) throws(Viola
     try require(read.end == written.count && read.trailers == ["checksum:x"], "what is written does not end")
     try require(read.data == input.array, "what is written reads as something else")
 }
+
+/// The lines behind a body as libcurl hands them over, one by one: whatever stands up to each LF, with it.
+func fuzzTrailers(_ input: Span<UInt8>) throws(Violation) {
+    var trailers = TrailerLines()
+    var expected: [(name: String, value: [UInt8])] = []
+    var held = 0
+    var rest = input.array[...]
+    var count = 0
+    while !rest.isEmpty {
+        let line = rest.prefix(through: rest.firstIndex(of: 10) ?? rest.index(before: rest.endIndex))
+        rest = rest[line.endIndex...]
+        count += 1
+        let isWhole = line.count >= 2 && line.suffix(2).elementsEqual([13, 10])
+        let field = isWhole ? Oracle.field(line.dropLast(2)) : nil
+        let fits = count <= 64 && held + line.count <= 16_384
+        do throws(WireError) {
+            try trailers.append(line: line.span)
+        } catch {
+            try require(error.status == 502, "an upstream's fault is told as \(error.status)")
+            try require(field == nil || !fits, "a field is refused")
+            break
+        }
+        guard let field, fits else { throw Violation(description: "what is no field is taken, or too much") }
+        guard !ChunkOracle.mustNotTrail(field.name) else { continue }
+        expected.append((field.name, field.value))
+        held += field.nameEnd - line.startIndex + field.value.count + 4
+    }
+    var found: [(name: String, value: [UInt8])] = []
+    trailers.forEach { name, value in found.append((name.string.lowercased(), value.array)) }
+    try require(found.elementsEqual(expected) { $0 == $1 }, "\(found) where \(expected) is right")
+    let written = trailers.lines.withSpan { $0.array }
+    try require(trailers.isEmpty == written.isEmpty && written.count == held, "\(written.count) bytes are held")
+    // Written behind a body they are the same section to whoever reads it.
+    let section = Oracle.section((written + [13, 10])[...])
+    try require(section?.lines.count == expected.count && section?.end == written.count + 2, "a section that splits")
+}
+
+/// The chunked coding read from left to right as RFC 9112 section 7.1 has it, over an array that is all there.
+struct ChunkOracle {
+    /// What a body holds and how it ends.
+    struct Outcome: Equatable, CustomStringConvertible {
+        var data: [UInt8] = []
+        /// `name:value`, the name in lower case; of those that may go further.
+        var trailers: [String] = []
+        /// Where it ended; `nil` while it has not.
+        var end: Int?
+        var isRefused = false
+        /// Why, where the decoder says so.
+        var refusal: WireErrorCode?
+
+        /// Everything but the reason of a refusal, which only the decoder tells.
+        func isSame(as other: Outcome) -> Bool {
+            data == other.data && trailers == other.trailers && end == other.end && isRefused == other.isRefused
+        }
+
+        var description: String {
+            let ending = isRefused ? "refused \(refusal?.rawValue ?? "")" : end.map { "ended at \($0)" } ?? "open"
+            return "[\(data.count) bytes, \(trailers), \(ending)]"
+        }
+    }
+
+    private enum Stop: Error {
+        case ended, refused
+    }
+
+    private let bytes: [UInt8]
+    private var position = 0
+    private var extensionBytes = 0
+    private var outcome = Outcome()
+
+    static func read(_ bytes: [UInt8]) -> Outcome {
+        var oracle = ChunkOracle(bytes: bytes)
+        do throws(Stop) {
+            while try oracle.chunk() {}
+            try oracle.trailers()
+        } catch {
+            oracle.outcome.isRefused = error == .refused
+            oracle.outcome.trailers = []
+        }
+        return oracle.outcome
+    }
+
+    private init(bytes: [UInt8]) {
+        self.bytes = bytes
+    }
+
+    private func peek() throws(Stop) -> UInt8 {
+        guard position < bytes.count else { throw .ended }
+        return bytes[position]
+    }
+
+    private mutating func expect(_ text: String) throws(Stop) {
+        for byte in text.utf8 {
+            guard try peek() == byte else { throw .refused }
+            position += 1
+        }
+    }
+
+    /// Whether another follows.
+    private mutating func chunk() throws(Stop) -> Bool {
+        var digits = ""
+        while true {
+            let byte = try peek()
+            guard let digit = UInt8(exactly: byte), Character(Unicode.Scalar(digit)).isHexDigit, digit < 128 else {
+                break
+            }
+            digits.append(Character(Unicode.Scalar(digit)))
+            guard digits.count <= 16, let size = UInt64(digits, radix: 16), size <= Int64.max else { throw .refused }
+            position += 1
+        }
+        guard let size = UInt64(digits, radix: 16) else { throw .refused }
+        try extensions()
+        try expect("\r\n")
+        if size == 0 { return false }
+        let there = min(UInt64(bytes.count - position), size)
+        outcome.data += bytes[position..<position + Int(there)]
+        position += Int(there)
+        guard there == size else { throw .ended }
+        try expect("\r\n")
+        return true
+    }
+
+    /// `*( BWS ";" BWS name [ BWS "=" BWS ( token / quoted-string ) ] )`
+    private mutating func extensions() throws(Stop) {
+        while try peek() != 13 {
+            try blanks()
+            try expect(";")
+            try blanks()
+            try token()
+            let end = position
+            try blanks()
+            if try peek() == UInt8(ascii: "=") {
+                position += 1
+                try blanks()
+                if try peek() == UInt8(ascii: "\"") { try quoted() } else { try token() }
+            } else if try peek() != UInt8(ascii: ";"), position > end {
+                throw .refused
+            }
+        }
+    }
+
+    private mutating func blanks() throws(Stop) {
+        while true {
+            let byte = try peek()
+            guard byte == 32 || byte == 9 else { return }
+            position += 1
+        }
+    }
+
+    private mutating func token() throws(Stop) {
+        guard Oracle.isTokenByte(try peek()) else { throw .refused }
+        while Oracle.isTokenByte(try peek()) { position += 1 }
+    }
+
+    private mutating func quoted() throws(Stop) {
+        try expect("\"")
+        while true {
+            let byte = try peek()
+            guard Oracle.isValue([byte]) else { throw .refused }
+            position += 1
+            if byte == UInt8(ascii: "\"") { return }
+            if byte == UInt8(ascii: "\\") {
+                guard Oracle.isValue([try peek()]) else { throw .refused }
+                position += 1
+            }
+        }
+    }
+
+    /// Lines are looked at as they end, fields when all are there.
+    private mutating func trailers() throws(Stop) {
+        let start = position
+        var lineStart = position
+        while true {
+            guard position - start < 8_192 else { throw position < bytes.count ? .refused : .ended }
+            let byte = try peek()
+            position += 1
+            guard byte == 10 else { continue }
+            guard position >= lineStart + 2, bytes[position - 2] == 13 else { throw .refused }
+            if position == lineStart + 2 { break }
+            lineStart = position
+        }
+        // Every LF had its CR; a bare CR is within a line, and no field's.
+        var rest = bytes[start..<position - 2]
+        var count = 0
+        while let feed = rest.firstIndex(of: 10) {
+            count += 1
+            guard let field = Oracle.field(rest[..<(feed - 1)]), count <= 32 else { throw .refused }
+            rest = rest[(feed + 1)...]
+            guard !Self.mustNotTrail(field.name) else { continue }
+            outcome.trailers.append("\(field.name):\(field.text)")
+        }
+        outcome.end = position
+    }
+
+    /// RFC 9110 section 6.5.1: framing, routing, modifiers, authentication, control data, and how content is read.
+    /// A CGI program reads an underscore as a hyphen.
+    static func mustNotTrail(_ name: String) -> Bool {
+        keptBack.contains(name) || keptBack.contains(String(name.map { $0 == "_" ? "-" : $0 }))
+    }
+
+    private static let keptBack: Set<String> = Oracle.hopByHop.union([
+        "accept", "accept-encoding", "accept-language", "age", "allow", "authentication-info", "authorization",
+        "cache-control", "content-encoding", "content-length", "content-location", "content-range", "content-type",
+        "cookie", "date", "expect", "forwarded", "host", "if-modified-since", "if-none-match", "location",
+        "max-forwards", "mfp-challenge", "mfp-conflict", "origin", "pragma", "range", "referer", "refresh",
+        "retry-after", "sec-fetch-dest", "sec-fetch-mode", "sec-fetch-site", "sec-fetch-user", "set-cookie",
+        "user-agent", "vary", "via", "www-authenticate", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto",
+    ])
+}

@@ -43,3 +43,55 @@ struct Violation: Error, CustomStringConvertible {
 func require(_ holds: Bool, _ rule: @autoclosure () -> String) throws(Violation) {
     guard holds else { throw Violation(description: rule()) }
 }
+
+/// Choices that depend on nothing but the input, so that an input which fails once fails always, and is nothing but the
+/// protocol's own text.
+struct Dice {
+    private var state: UInt64
+
+    init(_ input: Span<UInt8>) { state = input.fnv1a }
+
+    /// A number from 0 up to, but not including, `end`.
+    mutating func below(_ end: Int) -> Int {
+        // splitmix64
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = (state ^ (state >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return Int((mixed ^ (mixed >> 31)) % UInt64(max(end, 1)))
+    }
+
+    mutating func flip() -> Bool { below(2) == 1 }
+
+    /// How `count` bytes arrive: the numbers of them that are there, growing, the last one `count` itself. Now and then one
+    /// byte at a time.
+    mutating func arrivals(_ count: Int) -> [Int] {
+        var ends: [Int] = []
+        let longest = below(8) == 0 ? 1 : 1 + below(max(count, 2))
+        var end = 0
+        while end < count {
+            end = min(end + 1 + below(longest), count)
+            ends.append(end)
+        }
+        return count == 0 ? [0] : ends
+    }
+}
+
+extension Span<UInt8> {
+    /// FNV-1a hash of the bytes.
+    var fnv1a: UInt64 {
+        var hash: UInt64 = 0xCBF2_9CE4_8422_2325
+        for index in indices { hash = (hash ^ UInt64(self[index])) &* 0x0000_0100_0000_01B3 }
+        return hash
+    }
+
+    /// All of the bytes, copied.
+    var array: [UInt8] {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(count)
+        for index in indices { bytes.append(self[index]) }
+        return bytes
+    }
+
+    /// All of the bytes as text, repaired where they are no UTF-8.
+    var string: String { String(decoding: array, as: UTF8.self) }
+}
