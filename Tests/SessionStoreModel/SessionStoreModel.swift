@@ -12,12 +12,12 @@ package import SharedSessions
 package struct SessionStoreModel: Sendable {
     /// Records of the session of one name.
     package struct Entry: Sendable {
-        /// The count of leases: the generation that was given out last. Where there is none, for the first time or because the data
-        /// were lost, it begins with the clock, so that no generation is given out twice.
+        /// Lease counter: the generation given out last. Without a counter (a first start, or lost data) counting
+        /// begins with the clock, so that no generation is given out twice.
         package var fence: UInt64?
         /// The lease. It stays when its time is over, until another is granted: "run out" only means that another *may* be.
         package var lease: Lease?
-        /// Token and generation of the lease that ended last, so that an answer that was lost can be had again.
+        /// Token and generation of the lease that ended last, so that a lost answer can be repeated.
         package var ended: (token: LeaseToken, generation: UInt64)?
         /// The session that was published last.
         package var session: Stored?
@@ -135,7 +135,7 @@ package struct SessionStoreModel: Sendable {
         case .fail(let token, let generation, let failure, let pause, let longest, let latches):
             yield(name, token)
             if entry.hasEnded(token, generation) { return .done(generation: generation) }
-            // The rejection is real, whoever has the lease by now.
+            // The rejection is real, no matter which node holds the lease by now.
             close(latches, now: now)
             guard entry.isLeased(token, generation) else { return .stale }
             entry.lease = nil

@@ -133,13 +133,13 @@ final class NodeSimulation {
 enum Mutant: CaseIterable {
     /// Asks for the lease while it logs in, and begins again when it is granted.
     case beginsTwice
-    /// Publishes under whatever lease there is.
+    /// Publishes under any lease that exists.
     case ignoresFence
     /// Asks with another token each time.
     case changesToken
     /// Does not read the latches before it logs in.
     case ignoresLatches
-    /// Believes to have a lease when it is told to wait.
+    /// Assumes that it holds the lease although the answer is to wait.
     case doesNotWait
     /// Asks for any session, also for one that was refused.
     case forgetsRefusal

@@ -118,7 +118,7 @@ struct FairWeatherTests {
         weather.life = 40_000
         let simulation = NodeSimulation(seed: 3, weather: weather)
         #expect(simulation.run().broken == nil)
-        // Renewed ahead by a fifth of the life.
+        // Sessions are renewed when a fifth of their lifetime is left.
         #expect(simulation.server.logins >= 5 && simulation.server.logins <= 7)
         #expect(simulation.report.percentile(1) < 2_000)
         #expect(Set(simulation.nodes.map(\.machine.generation)).count == 1)

@@ -16,7 +16,7 @@ struct SharingRules {
     private var contents: [UInt64: [UInt8]] = [:]
     private var lastPublished: UInt64 = 0
     private var rejections: [Int: Rejection] = [:]
-    /// Which nodes know from the server itself that a password is rejected.
+    /// Passwords whose rejection a node knows from the server itself, by node.
     private var told: [Int: Set<Int>] = [:]
 
     /// Reason for sending a password again that the server had rejected.
@@ -29,7 +29,8 @@ struct SharingRules {
         case died
         /// The session store has lost its data since.
         case lost
-        /// It was on its way to the session store still, or the two were under way at once, because a lease could not be extended.
+        /// The rejection was still on its way to the session store, or two logins ran at once because a lease could not
+        /// be extended.
         case unreported
     }
 
@@ -146,7 +147,7 @@ struct SharingRules {
 
 /// The costs of a run.
 struct SharingReport {
-    /// Callers that were answered, and that were told of a failed login.
+    /// Callers that were answered, and callers that received a login error.
     var served = 0, failed = 0
     /// Waiting times of callers that got a session, in milliseconds.
     var waited: [Int64] = []

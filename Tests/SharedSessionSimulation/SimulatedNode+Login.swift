@@ -79,7 +79,7 @@ extension SimulatedNode {
 
     private func sealed(_ number: Int, ends: Int64) -> [UInt8] { Array("\(number) \(ends)".utf8) }
 
-    /// The session that another node has won; `nil` where it has ended by this node's clock.
+    /// Returns the session that another node established; `nil` if that session has ended by this node's clock.
     func opened(_ sealed: [UInt8]) -> Session? {
         let parts = String(decoding: sealed, as: UTF8.self).split(separator: " ")
         guard parts.count == 2, let number = Int(parts[0]), let ends = Int64(parts[1]), ends > wall else { return nil }

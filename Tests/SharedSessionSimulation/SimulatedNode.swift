@@ -16,13 +16,13 @@ final class SimulatedNode {
     private let skew: Int64
     private(set) var table = SessionTable<Int>()
     private(set) var machine: LeaseMachine
-    /// Rises with each restart; what an earlier life has asked for is none of this one's.
+    /// Number of restarts; answers to requests of an earlier process are ignored.
     private(set) var life = 0
     private(set) var isAlive = true
     private(set) var isConnected = true
     private var cutOffUntil: Int64 = 0
     private var password = 1
-    /// The sessions that the server has refused, in this life.
+    /// The sessions that the server has refused since the last restart.
     private var refused: Set<Int> = []
     /// The rejected passwords that it knows of; kept over restarts.
     private(set) var latched: Set<Int> = []
@@ -40,7 +40,7 @@ final class SimulatedNode {
     /// Result of this node's own login, and the session sealed for the others.
     var result: Result<Session, LoginFailure>?
     var sealed: [UInt8]?
-    /// When the session was wanted that is not there yet.
+    /// Time since which a session is wanted that does not exist yet.
     private(set) var wantedSince: Int64?
 
     init(_ number: Int, _ simulation: NodeSimulation) {

@@ -4,14 +4,14 @@
 import ChallengeHandling
 import SessionStoreModel
 
-/// The model of the session store, with a clock of its own, one thing at a time, and a network between it and the nodes.
+/// The model of the session store with a clock of its own and a network to the nodes. It does one thing at a time.
 final class SimulatedStore {
     private unowned let simulation: NodeSimulation
     private(set) var model = SessionStoreModel()
     private(set) var isUp = true
     private var upAt: Int64 = 0
     private var slowUntil: Int64 = 0
-    /// When it has done all that came so far, in microseconds.
+    /// Time at which everything received so far is done, in microseconds.
     private var busyUntil: Int64 = 0
     private var clock: Int64
 

@@ -22,7 +22,7 @@ struct Weather {
     /// That a login takes up to `longestLogin`, or ends without an answer that can be used.
     var slowLogins = 0.0, unknown = 0.0
     var longestLogin: Int64 = 15_000
-    /// The life of a session.
+    /// The lifetime of a session.
     var life: Int64 = 30_000
     /// True if all nodes get their first requests at once.
     var isStampede = true

@@ -26,7 +26,7 @@ struct Order {
     var forwardedFor: String?
     /// Trailers that must not reach the server.
     var trailers: [String] = []
-    /// True if nobody may use its address.
+    /// True if every caller is forbidden to use its address.
     var isForbidden = false
     /// True if the value of its credential had been accepted when it began.
     var wasAccepted = false
@@ -56,7 +56,7 @@ struct Order {
         target = "\(place)/\(number)"
         // Begins like a path that is routed elsewhere.
         if folder == "r", place == "/r", chance.oneIn(8) { target = "/privately/\(number)" }
-        // Where only callers' addresses show the login page, most have to be of use for that.
+        // If only callers' addresses show the login page, most of them must be usable for a login.
         switch server.protection.isFoundByCallers && !chance.oneIn(4) ? 4 + chance.below(8) : chance.below(12) {
         case 0, 1, 2: target = "\(place)/deep;x/\(number)"
         case 3: target = "\(place)//\(number)"
@@ -82,7 +82,7 @@ struct Order {
         }
         if chance.oneIn(4) {
             cookie = "caller\(number)"
-            // Cookies of pages, of which a session may hold others.
+            // Cookies set by pages; a session may hold different ones.
             cookiesBeside = chance.pick([
                 "", "csrftokenold=x; XSRF-TOKEN2=y; ", "csrftoken=own; XSRF-TOKEN=o%3Dn; ",
                 "XSRF-TOKEN=a%0D%0AX-Planted:%201; ",

@@ -47,7 +47,7 @@ final class SimulatedCaller {
     }
 
     private func begin() {
-        // A connection at rest may end: after a while nobody relies on it (RFC 9112 §9.3.1).
+        // An idle connection may end after a while: no peer relies on it (RFC 9112 §9.3.1).
         if descriptor < 0 || hasEnded || simulation.chance.oneIn(10) || simulation.now - lastUse > 30_000 {
             disconnect()
             let process = simulation.chance.pick(simulation.processes)
@@ -123,11 +123,11 @@ final class SimulatedCaller {
         }
     }
 
-    /// Returns true if the end of the connection has yet to follow an answer. No other answer may: what stands behind the request is
-    /// not read as one.
+    /// Returns true if the connection must still end after this answer. No other answer may follow: bytes after the
+    /// request are not read as one.
     private func isFollowed(_ answer: CallerAnswer) -> Bool {
         guard order?.isUpgrade == true || trespass?.endsConnection == true, answer.isWhole else { return false }
-        // Who is turned away before the request is read is told so at length, and so with a body to HEAD as well.
+        // An answer to a caller rejected before its request was read is a full one, so it has a body even for HEAD.
         if ["overloaded", "draining"].contains(answer.codeOfHead) { return false }
         if input.count > answer.length {
             simulation.violated("\(trespass?.name ?? "Upgrade"): what follows is read as a request")
@@ -151,7 +151,8 @@ final class SimulatedCaller {
         (order, trespass, output) = (nil, nil, [])
     }
 
-    /// Returns true if the server may have left a part of the body unread, and so ends the connection after its answer.
+    /// Returns true if the server may have left part of the body unread and therefore ends the connection after its
+    /// answer.
     private func mayBeUnread(_ answer: CallerAnswer?) -> Bool {
         guard let order, order.server.habits.answersEarly, !order.body.isEmpty || order.isChunked else { return false }
         return answer?.code == nil && answer?.value("x-answer") == nil
@@ -159,7 +160,7 @@ final class SimulatedCaller {
 
     private func leave() {
         simulation.tell("caller of \(order?.number ?? 0) leaves")
-        // What it would have told is lost.
+        // The rest of the answer is lost.
         for server in simulation.servers { server.protection.account.excuse() }
         simulation.callersLost += 1
         simulation.sessions.callerLeft()

@@ -21,12 +21,12 @@ struct Trespass {
         case unix
         /// The runs in which a path below is routed elsewhere.
         case routes
-        /// The runs in which a challenge stands before a part of the addresses.
+        /// The runs in which a challenge applies to some of the addresses.
         case places
     }
 
     static let host = "Host: s0.localhost:8080\r\n"
-    /// A request that may stand behind another one.
+    /// A request that may follow another one.
     static let smuggled = "GET /r/0 HTTP/1.1\r\n\(host)\r\n"
 
     /// Creates a request without a number: one that reaches a server is noticed there.
@@ -48,7 +48,7 @@ struct Trespass {
     static func any(_ chance: inout Chance, in setting: Setting, of server: SimulatedServer) -> Trespass {
         while true {
             let one = chance.pick(all)
-            // A body that breaks off ends a trial of the credential, and others have to wait for the next one.
+            // A body that breaks off ends a trial of the credential; other requests must wait for the next trial.
             if one.method == "POST", server.protection.account.ridesOnRequests, !chance.oneIn(4) { continue }
             switch one.scope {
             case .everywhere: return one
@@ -121,7 +121,7 @@ enum RefusedRequests {
     ]
 }
 
-/// Requests that two readers would take for different ones: nothing behind them is read (RFC 9112 §11.2).
+/// Requests that two readers could read differently: nothing after them is read (RFC 9112 §11.2).
 enum UnreadableRequests {
     static let all: [Trespass] = heads + lengths + chunks
 

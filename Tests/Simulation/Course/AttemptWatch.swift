@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// One sending of a credential's value to a server, until its judgement is known to the daemon or lost.
+/// One transmission of a credential's value to a server, until its verdict is known to the daemon or lost.
 final class Attempt {
     private unowned let account: Account
     let value: String
@@ -32,7 +32,7 @@ final class Attempt {
     /// Notes that the daemon does not know the judgement.
     func isLost() { end { account.lost(self) } }
 
-    /// Notes that nobody has asked for the judgement, since a while ago.
+    /// Records that no request has been waiting for the verdict for a while.
     func isAbandoned() { end { account.abandoned(self) } }
 
     /// Notes that the judgement says nothing: the resource refuses everybody.
@@ -119,7 +119,7 @@ final class AttemptWatch {
     /// Notes the end of an attempt, sent at `step`, whose outcome the daemon cannot know.
     func isLost(_ value: String, of account: Account, sentAt step: Int) {
         ends[value] = simulation.steps
-        // A head is enough for a judgement, whatever becomes of the body.
+        // A head is enough for a verdict, whether or not the body arrives.
         guard latches[value, default: 0] <= step else { return }
         // The daemon has given up before, and the pause began then.
         guard simulation.now - simulation.time(of: step) < Self.shortestLimit else {
@@ -127,7 +127,7 @@ final class AttemptWatch {
             return
         }
         let last = losses[account.name].flatMap { $0.value == value ? $0.count : nil } ?? 0
-        // Callers who leave lengthen no pause, and it is not told here why a request has ended.
+        // Callers that leave do not lengthen a pause, and the reason for a request's end is not known here.
         let isCounted = !(account.ridesOnRequests && simulation.weather.losesCallers)
         let loss = Loss(value: value, at: simulation.now, count: isCounted ? last + 1 : 1)
         losses[account.name] = loss
@@ -140,7 +140,7 @@ final class AttemptWatch {
     /// Notes that the daemon takes a value as accepted.
     func accepted(_ value: String) { acceptances[value] = acceptances[value] ?? simulation.steps }
 
-    /// Notes that nothing stands against an attempt with another value, or after an operator's act.
+    /// Records that an attempt is allowed, with another value or after an operator's command.
     func pauseEnds(of name: String) { losses[name] = nil }
 
     /// Notes that a process has ended, with its pauses.

@@ -32,7 +32,7 @@ final class LoginWatch {
         var lastTimeout = Int64.min / 2
         /// The time of the last login that worked.
         var lastSuccess = Int64.min / 2
-        /// The time at which somebody last asked for what a session is worth, or was told.
+        /// The last time at which the session was examined, or its state reported.
         var lastLook = Int64.min / 2
     }
 
@@ -142,7 +142,7 @@ final class LoginWatch {
     /// Returns true if a login of the challenge runs.
     func isRunning(_ name: String) -> Bool { all(name).contains { $0.began != nil } }
 
-    /// Returns true if a login, at that time or later, brought a session that its server may have ended before.
+    /// Returns true if a login, at that time or later, brought a session that its server may have ended already.
     func wasInVain(_ name: String, since time: Int64) -> Bool { all(name).contains { $0.lastStillbirth >= time } }
 
     /// Returns true if a login of the challenge failed at that time or later.
@@ -158,7 +158,7 @@ final class LoginWatch {
     /// Returns true if a login of the challenge worked at that time or later.
     func wasEstablished(_ name: String, since time: Int64) -> Bool { all(name).contains { $0.lastSuccess >= time } }
 
-    /// Returns true if somebody looked at a session of the challenge at that time or later.
+    /// Returns true if a session of the challenge was examined at that time or later.
     func hasLooked(_ name: String, since time: Int64) -> Bool { all(name).contains { $0.lastLook >= time } }
 
     /// Forgets what a process has done that has ended.
@@ -189,7 +189,7 @@ final class LoginWatch {
 
     private func wasClosed(_ value: String, of name: String, since step: Int) -> Bool {
         let digest = digest(value, of: name)
-        // With several nodes one may not know yet what another has opened, and a slow disk is not told at once.
+        // With several nodes one may not know yet what another has opened, and a slow disk reports late.
         let since = simulation.disks.count > 1 || simulation.weather.hasDiskFaults ? 0 : step
         let names = challengesBeside(name)
         return simulation.disks.contains { disk in names.contains { disk.wasClosed($0, digest, since: since) } }

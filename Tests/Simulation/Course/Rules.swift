@@ -3,7 +3,7 @@
 
 import ChallengeHandling
 
-/// The judge of rules 7 and 9, and of the local replies: what callers may be told, and when.
+/// The judge of rules 7 and 9, and of the local replies: which answers a caller may get, and when.
 struct Rules {
     private unowned let simulation: Simulation
     /// True once everything has to be answered.
@@ -17,11 +17,12 @@ struct Rules {
     private(set) var answers: [String: Int] = [:]
     /// The pause after a look at the proven address that showed nothing, in ms.
     private static let pauseOfDoubt: Int64 = 5_000
-    /// The longest time in ms for which a session is in doubt where a look at the proven address meets silence, with that pause.
+    /// The longest time in ms for which a session is in doubt while the check of the proven address gets no answer,
+    /// with the pause after it.
     private static let longestDoubt: Int64 = 15_000
     /// The answers of servers in trouble.
     private static let faults: Set<Int> = [429, 500, 503]
-    /// The longest time in ms for which callers are told of a login that has failed.
+    /// The longest time in ms for which callers are answered with a login's failure.
     private static let longestPause: Int64 = 60_000
 
     init(_ simulation: Simulation) { self.simulation = simulation }
@@ -70,9 +71,9 @@ struct Rules {
             simulation.violated("rule 3: a value of \(challenge) is latched, which its server has not refused")
         }
         guard value == account.right, account.isAccepted(value), latch.reason != .locked else { return }
-        // An address that asks nobody accepts any value: only a challenge or `prove-at` shows that one is good.
-        // What was refused for more scope is a refusal of the secret to a process that has lost its memory of the acceptance.
-        // One that asks for a token was the last to accept it, and refuses everybody.
+        // An address without a challenge accepts any value: only a challenge or `prove-at` shows that a value is good.
+        // A refusal for lack of scope is a refusal of the secret to a process that has lost its memory of the
+        // acceptance. An address that asks for a token was the last to accept the value, and refuses every caller.
         if protection is DoubleProtection, simulation.weather.hasRefusals { return }
         if protection is TokenProtection, restarts > 0 || simulation.setting.nodes > 1 { return }
         let isKnown =
@@ -129,7 +130,7 @@ struct Rules {
         let protection = order.server.protection
         if answer.status == 408, order.server.timedOut.contains(order.number) { return }
         if protection.isConflict(answer) { return }
-        // What a connection's end said, to a request that must not be sent again (RFC 9110 §9.2.2).
+        // The verdict was in the end of the connection, for a request that must not be sent again (RFC 9110 §9.2.2).
         if answer.status == 408, meetsRestEnd(order), !order.isIdempotent || !order.body.isEmpty || order.isChunked {
             simulation.sessions.isLost(protection.challengeName)
             // A request that may be repeated was, after a lost connection.
@@ -159,12 +160,12 @@ struct Rules {
             if answer.isWhole, !isInDoubt, isUnlooked(order) {
                 simulation.violated("rule 5: \(order.number) gets a refusal although only a renewal failed")
             }
-            // A session in doubt stays while the look at the proven address fails, and 5 s after that (rule 4).
+            // A session in doubt stays while the check of the proven address fails, and 5 s after that (rule 4).
             let doubt = max(Self.longestDoubt, Self.pauseOfDoubt + simulation.setting.loginLimit)
             let lastFault = max(simulation.lastFault, protection.account.lastFailedLook)
             let mayFail = simulation.weather.hasFaults || simulation.weather.troublesLooks
             if mayFail, lastFault >= order.began - doubt { return }
-            // A session that has just been won and is refused: that is the resource's answer (rule 4).
+            // A session that was just established and is refused: that is the resource's answer (rule 4).
             let account = protection.account
             let challenge = protection.challengeName
             if max(account.lastEnd, account.lastChange, account.lastDrop) >= order.began
@@ -172,15 +173,15 @@ struct Rules {
             {
                 return
             }
-            // Nobody knows of a session in doubt before the end of a login that is under way.
+            // A session in doubt is not known before the end of a login that is under way.
             if simulation.logins.wasLate(challenge, since: order.began) { return }
             // A login that meets a used one-time password shows nothing of the session in doubt.
             if usesCodes(order), simulation.logins.hasFailed(challenge, since: order.began) { return }
             let isPatient = simulation.now - order.began >= simulation.setting.loginLimit
             if isPatient, simulation.weather.hasFaults || simulation.weather.hasDiskFaults { return }
-            // Then the resource is taken as one that refuses, and the next of its requests are not looked into.
+            // Then the resource counts as one that refuses, and its next requests are not examined.
             if isInDoubt || simulation.carried.ages.isKnownToRefuse(order) { return }
-            // A wrong password that an address accepted which asks nobody: then the refusal may be the resource's.
+            // A wrong password accepted by an address without a challenge: then the refusal may be the resource's.
             if isUnverifiable(order) { return }
             return simulation.violated(
                 "rule 7: \(order.method) \(order.number) gets the login page or challenge (\(answer.status))")
@@ -193,7 +194,7 @@ struct Rules {
         simulation.violated("\(order.number): the answer \(answer.status) \(body.prefix(80))")
     }
 
-    /// Returns true if a login failed while an order was under way, and nobody looked at the session that it was to replace.
+    /// Returns true if a login failed while an order was under way and the session to be replaced was not examined.
     private func isUnlooked(_ order: Order) -> Bool {
         let (protection, logins) = (order.server.protection, simulation.logins)
         let challenge = protection.challengeName
@@ -216,7 +217,8 @@ struct Rules {
             || !simulation.setting.provesAt && (weather.hasRefusals || weather.changesCredentials || restarts > 0)
     }
 
-    /// Returns true if a body that broke off may have carried a trial of the credential: nobody knows what the server made of it.
+    /// Returns true if a body that broke off may have carried a trial of the credential, whose outcome at the server is
+    /// unknown.
     private func meetsBrokenTrial(_ order: Order) -> Bool {
         order.server.protection.account.ridesOnRequests && order.server === simulation.servers[0]
             && order.began - lastBrokenBody < 70_000
@@ -225,7 +227,8 @@ struct Rules {
     /// Returns true if the server may have ended the connection at rest that carried the request.
     private func meetsRestEnd(_ order: Order) -> Bool { order.server.lastRestEnd >= order.began - 5_000 }
 
-    /// Returns true if a connection that was ended at rest may be told to the caller: the request must not, or cannot, be sent again.
+    /// Returns true if the loss of an idle connection may be reported to the caller: the request must not, or cannot,
+    /// be sent again.
     private func isLostAtRest(_ order: Order, _ code: String) -> Bool {
         let ridesOnRequests = order.server.protection.account.ridesOnRequests
         switch code {
@@ -233,13 +236,13 @@ struct Rules {
             let isOftenMet = order.server.restEnds - order.restEndsBefore > 4
             return meetsRestEnd(order)
                 && (!order.isIdempotent || order.body.count > 4_096 || ridesOnRequests || isOftenMet)
-        // Nobody knows what the server made of the credential on it.
+        // The outcome of the credential on that connection is unknown.
         case "login-failed": return ridesOnRequests && order.began - order.server.lastRestEnd < 70_000
         default: return false
         }
     }
 
-    /// Returns true if a login needs a one-time password, of which there is one in half a minute.
+    /// Returns true if a login needs a one-time password, which changes every half minute.
     private func usesCodes(_ order: Order) -> Bool { order.server.protection.usesCodes }
 
     /// Returns true if the server has forgotten a session so lately that a login may have met that.
@@ -258,7 +261,7 @@ struct Rules {
     private func mayBeLatched(_ order: Order) -> Bool {
         let account = order.server.protection.account
         let name = order.server.protection.challengeName
-        // A request that joins a login which has met a latch is told so, even if that is open by now.
+        // A request that joins a login which has met a latch gets the latch's error, even if the latch is open by now.
         let latched = simulation.logins.beginOfLatched(name, since: order.began) ?? order.began
         let began = min(order.began, simulation.logins.lastBegin(of: name), latched)
         // A latch that closes while the disk is busy is noted later.
@@ -275,7 +278,7 @@ struct Rules {
             // The code of this half minute may be used up.
             let isHopeless = usesCodes(order) || protection.isBeyondReach(order)
             if code == "login-failed", isHopeless || protection.account.isDisturbed(since: order.began) { return }
-            // An address that nobody may use has shown a good value as a bad one.
+            // A forbidden address has shown a good value as a bad one.
             if code.hasPrefix("login-"), isUnverifiable(order) { return }
             // Another node has seen it accepted, and this one that it was refused for more scope.
             if code.hasPrefix("login-"), simulation.setting.nodes > 1,
@@ -354,11 +357,11 @@ struct Rules {
         if trespass.endsConnection, answer.code == "bad-request", answer.value("connection")?.lowercased() != "close" {
             simulation.violated("\(trespass.name): the connection stays open")
         }
-        // A fault in a body is met behind the login.
+        // A fault in a body is met after the login.
         if trespass.method == "POST", let code = answer.code, code != "bad-request" {
             return
         }
-        // Or behind the server's own answer to the beginning of the body, which may be the resource's (rule 4).
+        // Or after the server's own answer to the beginning of the body, which may be the resource's (rule 4).
         let server = simulation.servers[0]
         let body = String(decoding: answer.body, as: UTF8.self)
         let protection = server.protection

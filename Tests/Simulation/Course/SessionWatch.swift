@@ -18,11 +18,11 @@ final class SessionWatch {
         var failedLooks = 0
         /// The time at which each resource last was a cause.
         var refusals: [String: Int64] = [:]
-        /// The last refusals of which the daemon may know from before, or not.
+        /// The last refusals that the daemon may or may not remember.
         var doubtfulRefusals: [String: Int64] = [:]
     }
 
-    /// The time for which it is known that a resource refuses a session, in ms, less the way of its answer.
+    /// The time in ms for which a resource's refusal of a session is remembered, less the time its answer takes.
     private static let refusalSpan: Int64 = 29_500
     /// The time in ms at the end of the span in which a refusal may or may not be known.
     private static let doubt: Int64 = 2_000
@@ -63,7 +63,7 @@ final class SessionWatch {
         if challenges[name, default: Challenge()].failedLooks > 2 { challenges[name]?.causes += 1 }
     }
 
-    /// Notes that a resource refuses whoever asks. `isRemembered`: the refusal goes to the caller in any case.
+    /// Records that a resource refuses every caller. `isRemembered`: the refusal goes to the caller in any case.
     func refused(_ resource: String, of name: String, isRemembered: Bool) {
         // A look at the proven address shows that the session serves.
         if isVerifiable(name) { return }
@@ -72,11 +72,11 @@ final class SessionWatch {
         if let doubtful = challenge.doubtfulRefusals[resource],
             simulation.now - doubtful < Self.refusalSpan + Self.doubt
         {
-            // When the daemon learned of it is not known, so neither is the end of its span.
+            // The time at which the daemon learned of it is unknown, so the end of its span is unknown, too.
             challenge.doubtfulRefusals[resource] = simulation.now
             challenge.causes += 1
         } else if last.map({ simulation.now - $0 >= Self.refusalSpan }) ?? true {
-            // Nobody knows which of the two came first: the end of the former one's span, or this one.
+            // The order of the two is unknown: the end of the former one's span, or this one.
             let isAtEnd = last.map { simulation.now - $0 < Self.refusalSpan + Self.doubt } ?? false
             if isRemembered { challenge.refusals[resource] = isAtEnd ? nil : simulation.now }
             challenge.causes += 1
@@ -84,7 +84,7 @@ final class SessionWatch {
         challenges[name] = challenge
     }
 
-    /// Notes that no request is under way: no cause is left but that there is no session.
+    /// Records that no request is under way: the only remaining cause of a login is a missing session.
     func restBegan() {
         for (name, challenge) in challenges { challenges[name]?.causes = challenge.hasSession ? 0 : 1 }
     }

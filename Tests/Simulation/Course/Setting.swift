@@ -27,7 +27,7 @@ struct Setting {
         isUnix = chance.oneIn(3) && scene?.hasNodes != true
         workers = chance.pick(1...3)
         listeners = Listeners(&chance, isUnix: isUnix, file: file)
-        // The crowd is told which places one process has.
+        // The judge of crowds knows the slots of one process only.
         let allowsNodes = weather.allowsNodes && !isUnix && !listeners.isCrowded
         nodes = allowsNodes && scene?.hasNodes ?? !chance.oneIn(3) ? 2 : 1
         callers = listeners.isCrowded ? chance.pick(2...4) : chance.pick(2...12)
@@ -101,9 +101,10 @@ struct SimulationError: Error, CustomStringConvertible {
     init(_ description: String) { self.description = description }
 }
 
-/// What all runs are made of where somebody looks for one thing: the kind of their servers, their events, several nodes.
+/// Filter for runs of one kind: the kind of their servers, their events, several nodes.
 struct Scene {
-    /// Each kind of server with each choice of at most so many kinds of events, and those that nodes share with two nodes.
+    /// Returns each kind of server with each choice of at most `most` kinds of events, and the kinds that nodes share
+    /// with two nodes.
     static func all(events most: Int) -> [String] {
         let events = Weather.events.map(\.name)
         let choices = (1..<1 << events.count).filter { $0.nonzeroBitCount <= most }.map { choice in

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// Resources of a server that many requests ask for, some of which refuse everybody until somebody permits it.
+/// Resources of a server that many requests ask for. Some refuse every caller until access is permitted.
 struct SharedResources {
     /// The number of resources in each folder.
     static let count = 3
@@ -50,7 +50,7 @@ struct SharedResources {
         return isFirst || !isAlone || !lonely.contains(order.number)
     }
 
-    /// Notes that a request is carried out: if it had been refused before, the resource refuses nobody.
+    /// Records that a request is carried out: if it had been refused before, the resource refuses no caller now.
     mutating func isCarriedOut(_ order: Order) {
         guard doubts[Self.name(of: order)]?.orders.remove(order.number) != nil else { return }
         // The one that has led to the login may be among the others.

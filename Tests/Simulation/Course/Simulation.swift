@@ -193,7 +193,7 @@ final class Simulation: @unchecked Sendable {
     /// True if the daemon may have no answer for a caller, or no place.
     var mayRefuse: Bool { process.isDraining || rules.restarts > 0 || setting.listeners.isCrowded }
 
-    /// The number of ordinary connections that have a place for certain: where several workers look for one, nobody knows.
+    /// The number of ordinary connections that certainly hold a slot; unknown (0) if several workers look for one.
     var heldConnections: Int { setting.workers == 1 ? callers.count(where: \.isHeld) : 0 }
 
     /// Notes what happens, for a reader of one run.
@@ -222,7 +222,7 @@ final class Simulation: @unchecked Sendable {
 
     /// Lets go of everything that holds it, so that its memory is free.
     func release() {
-        // What a dead process was told later holds its loop.
+        // Work enqueued after the end of a process keeps its loop alive.
         for loop in endedLoops { loop.run() }
         endedLoops = []
         (servers, disks, processes, callers, guests) = ([], [], [], [], [])
@@ -303,7 +303,7 @@ final class Simulation: @unchecked Sendable {
         guard kind < 3, agenda.count == 0, !callers.contains(where: \.isSending), !slowAnswers.isUrgent else {
             return pass(.microseconds(chance.pick(10...3_000)))
         }
-        // Long times pass only where nothing else can happen: nobody is slow here without a fault.
+        // Long times pass only if nothing else can happen: nothing here is slow without a fault.
         for process in processes { process.settle() }
         guard agenda.count == 0 else { return }
         // In small pieces, since something may begin meanwhile that does not take so long.

@@ -17,7 +17,7 @@ enum SimulationCommand {
             tell("set SWIFT_DETERMINISTIC_HASHING=1")
             exit(64)
         }
-        // The numbers of descriptors have an order, of which some follows: they begin with the same in each process.
+        // The run depends on the order of descriptor numbers: they begin with the same number in each process.
         for descriptor in 3..<Int32(1_024) { close(descriptor) }
         CrashLine.install()
         var seconds = 0
@@ -149,7 +149,7 @@ struct SimulationReport: CustomStringConvertible {
             let simulation = try Simulation(seed: seed, file: Self.file(), isTold: isTold, scene: scene)
             simulation.run(steps: steps)
             self.steps = simulation.steps
-            // In one line, whatever a body has that it tells.
+            // One line, whatever the body contains.
             violation = simulation.violation?.split(separator: "\n").joined(separator: " ")
             answers = simulation.rules.answers
             trace = simulation.trace

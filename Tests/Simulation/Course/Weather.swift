@@ -11,7 +11,7 @@ struct Weather {
     var changesCredentials = false
     /// Sessions end at their servers.
     var endsSessions = false
-    /// Some resources refuse whoever asks.
+    /// Some resources refuse every caller.
     var hasRefusals = false
     /// Servers fail at looks at a session, and at nothing else.
     var troublesLooks = false
@@ -23,7 +23,7 @@ struct Weather {
     var restarts = false
     /// The configuration is read again.
     var reloads = false
-    /// Some resources ask nobody, or in a way that nobody can answer.
+    /// Some resources have no challenge, or one that cannot be answered.
     var hasStrangers = true
 
     /// Creates fair weather.

@@ -10,7 +10,7 @@ import HTTPWire
 
 /// A stream to an upstream over a link, in place of libcurl's connection.
 final class SimulatedStream: UpstreamStream, IdleStream, LinkClient {
-    /// The bytes on their way to the server above which no more of a body is taken.
+    /// The number of bytes on their way to the server above which no more of a body is read.
     private static let window = 32 * 1024
 
     let transfer: Transfer
@@ -39,7 +39,7 @@ final class SimulatedStream: UpstreamStream, IdleStream, LinkClient {
         }
     }
 
-    /// Returns a connection that has ended: after a 101 nothing is said in the other protocol.
+    /// Returns a connection that has ended: after a 101 no bytes of the other protocol are sent.
     func takeConnection() -> UpstreamConnection? {
         guard machine.hasSwitched, let easy = try? EasyHandle() else { return nil }
         return UpstreamConnection(
@@ -48,7 +48,7 @@ final class SimulatedStream: UpstreamStream, IdleStream, LinkClient {
 
     var hasWaited: Bool { machine.hasWaited }
     private(set) var hasSent = false
-    /// True if nothing lies at the socket that the loop has not told yet.
+    /// True if no bytes at the socket wait for the loop.
     var isFresh: Bool { machine.isIdle && input.isEmpty && !hasEnded }
 
     func start(_ request: ExchangeRequest, head: FieldSink, target: borrowing ByteQueue) throws(CurlError) {

@@ -136,7 +136,7 @@ final class SimulatedSideRequest {
     private func deliver(_ answer: ServerAnswer) {
         guard finish != nil else { return }
         if attempt == nil ? simulation.isFault(12) : simulation.judgements.losesNext() {
-            // What comes in its place is no answer.
+            // The bytes that arrive in its place are not an answer.
             return cut(simulation.chance.oneIn(3) ? .badAnswer : .unreachable)
         }
         attempt?.isDelivered()

@@ -19,9 +19,9 @@ enum ListenerKind: Hashable {
     case adminUnix
 }
 
-/// The listeners of a daemon, the users whom they admit, and the number of callers.
+/// The listeners of a daemon, the users admitted, and the number of callers.
 final class Listeners {
-    /// The user whom a restricted listener admits.
+    /// The user admitted by a restricted listener.
     static let admitted: UInt32 = 1_001
     /// Other users of the machine.
     static let others: [UInt32] = [1_002, 1_003]
@@ -113,7 +113,7 @@ struct CallerToken {
     static let visitor = CallerToken(name: "visitor", text: "visitor-4f6a1c0de9b27781")
     /// A caller for whom the credential of all others is used.
     static let clerk = CallerToken(name: "clerk", text: "clerk-90c3d2a7715be44f")
-    /// Two callers with one token: nobody can tell them apart.
+    /// Two callers with one token, which therefore cannot be told apart.
     static let twins = ["twin-a", "twin-b"].map { CallerToken(name: $0, text: "twins-0b8e33aa61f0d95c") }
 
     /// The credential, which names the caller.
@@ -130,10 +130,10 @@ struct CallerToken {
     }
 }
 
-/// Users of the machine, by whom the kernel names callers over a Unix socket (SO_PEERCRED, unix(7)).
+/// Users of the machine, as the kernel identifies callers over a Unix socket (SO_PEERCRED, unix(7)).
 ///
-/// A pair of sockets has the user of the thread that makes it. Only the thread changes, for a moment: not the process, in which
-/// others may run. Without the right to do so, every caller is the user of the process.
+/// A pair of sockets has the user of the thread that makes it. Only the thread changes its user, for a moment: not the
+/// process, in which others may run. Without the right to do so, every caller is the user of the process.
 enum LocalUsers {
     private typealias SystemCall = @convention(c) (Int, Int, Int, Int) -> Int
 

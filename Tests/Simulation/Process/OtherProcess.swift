@@ -4,19 +4,19 @@
 import ChallengeClient
 import ChallengeHandling
 
-/// Somebody who tries a credential by hand at the same time, with a process that has the same state directory.
+/// A manual login with a credential at the same time, by a process that has the same state directory.
 struct OtherProcess {
     private let simulation: Simulation
 
     init(_ simulation: Simulation) { self.simulation = simulation }
 
-    /// Lets the credential of a server be refused there, now and then, while the daemon has just looked it up.
+    /// Has the credential of a server refused in that process, now and then, just after the daemon looked it up.
     func tryCredential(of server: SimulatedServer) {
         let protection = server.protection
         let account = protection.account
         guard protection.isTriedByHand, protection.challengeName == account.name, let value = account.stored,
             value != account.right,
-            // Which value was rejected, and for which nodes, is known to the process that tries it.
+            // The process that tries a value knows which value was rejected, and for which nodes.
             simulation.setting.nodes == 1, simulation.isStormy, simulation.chance.oneIn(3)
         else { return }
         account.refuses(value, isSeen: false)

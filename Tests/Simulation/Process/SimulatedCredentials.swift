@@ -54,7 +54,7 @@ extension Simulation {
     }
 }
 
-/// Keys that are generated at once, and whose signatures nobody verifies.
+/// Keys that are generated at once. Their signatures are not verified.
 struct SimulatedSigningKeys: SigningKeys {
     private struct Key: SigningKey {
         let modulus = [UInt8](repeating: 0xC1, count: 256)

@@ -31,7 +31,7 @@ final class SimulatedDisk: AttemptStore, StateStore, @unchecked Sendable {
     private var openings: [String: Int64] = [:]
     /// The steps in which latches were opened.
     private var opened: [Mark: Int] = [:]
-    /// The times at which another process closed latches of each value, of which the daemon has not learned, in ms since 1970.
+    /// The times at which another process closed latches of each value, unknown to the daemon, in ms since 1970.
     private var elsewhere: [Mark: Set<Int64>] = [:]
     /// The latches that were ever on disk.
     private var written: Set<Mark> = []
@@ -82,7 +82,7 @@ final class SimulatedDisk: AttemptStore, StateStore, @unchecked Sendable {
 
     func load() -> AttemptRecord {
         let record = attempts.load()
-        // What was not written is not known to the next process, and what it had opened without writing is closed again.
+        // Anything not written is unknown to the next process, and a latch opened without writing is closed again.
         let marks = record.latches.entries.map { (Mark(challenge: $0.key.challenge, digest: $0.digest), $0.latch) }
         noted = [:]
         accepted = []
@@ -201,7 +201,7 @@ final class SimulatedDisk: AttemptStore, StateStore, @unchecked Sendable {
             closed[mark] = (latch, simulation.steps)
             accepted.remove(mark)
             simulation.rules.latchClosed(key, digest, latch)
-        // What could not be written comes again, and operators' acts are noted at once.
+        // Failed writes are repeated, and operators' commands are noted at once.
         case .unlatch(let challenge?, let end):
             simulation.tell("the latches of \(challenge) open on disk")
             if !simulation.weather.hasDiskFaults { open(challenge, until: end) }

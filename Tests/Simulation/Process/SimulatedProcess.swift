@@ -29,7 +29,7 @@ final class SimulatedProcess: @unchecked Sendable {
     private var workers: [Worker] = []
     private var acceptors: [[ListenerKind: Acceptor]] = []
     private let peers = WorkerPeers()
-    /// Listening sockets, a Unix socket and one of TCP, to which nobody connects: callers come as pairs of sockets.
+    /// Listening sockets, a Unix socket and a TCP one, without connections: callers are pairs of sockets.
     private let listening: [Bool: Int32]
     private let counts: SharedCounts
     private var quotas: [ListenerKind: ConnectionQuotas] = [:]
@@ -165,7 +165,7 @@ final class SimulatedProcess: @unchecked Sendable {
         for _ in 0..<8 { for loop in loops { loop.turnOnce() } }
     }
 
-    /// Returns the caller's end of a new connection to one of the workers, of a program of that user.
+    /// Returns the caller's end of a new connection to one of the workers, from a program of that user.
     func connect(to kind: ListenerKind = .common, as user: UInt32 = 0) -> Int32? {
         guard !isDraining, let pair = LocalUsers.connection(of: user) else { return nil }
         let number = simulation.chance.below(workers.count)
@@ -271,7 +271,7 @@ final class SimulatedProcess: @unchecked Sendable {
         }
     }
 
-    /// Accepts nobody any more, and finishes what is under way.
+    /// Stops accepting connections and finishes what is under way.
     func drain() {
         isDraining = true
         var left = workers.count

@@ -19,7 +19,7 @@ final class SimulatedStatus: @unchecked Sendable {
     private var upstreams: [UpstreamPlan] = []
     private let startedAt: Int64
 
-    /// Creates what is told of a process, which hands on to `next` what happens to its logins.
+    /// Creates the status of a process and passes events of its logins on to `next`.
     init(_ simulation: Simulation, next: LoginNotes) {
         self.simulation = simulation
         startedAt = simulation.now
@@ -27,7 +27,7 @@ final class SimulatedStatus: @unchecked Sendable {
         meter = LoginMeter(next: conversations)
     }
 
-    /// Begins to tell of a process.
+    /// Begins to report on a process.
     func begin(_ services: ClientServices, _ readings: WorkerReadings) {
         self.services = services
         self.readings = readings

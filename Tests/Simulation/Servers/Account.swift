@@ -17,7 +17,8 @@ final class Account {
         var isTakenAsGood = false
         /// True if it was accepted, and a latch has closed for it since.
         var isRejected = false
-        /// True if the daemon may take it as accepted, rightly or not: an address that asks nobody accepts anything.
+        /// True if the daemon may take the value as accepted, rightly or not: an address without a challenge accepts
+        /// anything.
         var mayBeGood = false
         /// True if the server has refused it, anywhere.
         var isRefused = false
@@ -40,7 +41,7 @@ final class Account {
     private static let shortestLock: Int64 = 60_000
     /// The number of challenges that send the credential: each may find out by itself that a value is wrong.
     var challenges = 1
-    /// True if a value was sent where nobody is asked for it: then its acceptance says nothing.
+    /// True if a value was sent to an address that does not ask for it: then its acceptance proves nothing.
     private(set) var wasSentUnasked = false
 
     let simulation: Simulation
@@ -83,13 +84,14 @@ final class Account {
     private var lookups: [String: Int64] = [:]
     /// The time at which an operator last had the daemon drop the session, in ms since 1970.
     private(set) var lastDrop: Int64 = 0
-    /// True if the server has forgotten a session within its login, which looks like a password that was never right.
+    /// True if the server has forgotten a session during its login, which looks like a password that was never right.
     var isMistaken = false
     /// The time at which the server last got another value, in ms since 1970.
     private(set) var lastChange: Int64 = 0
     /// True if the store ever had another value than the right one.
     private(set) var wasEverWrong = false
-    /// True if attempts with the value ride on requests of callers, one at first and any number once it is accepted.
+    /// True if attempts with the value are sent on requests of callers, one at first and any number once it is
+    /// accepted.
     let ridesOnRequests: Bool
     private var records: [String: Record] = [:]
     /// The step in which an operator has opened the latches last.
@@ -125,19 +127,20 @@ final class Account {
         }
     }
 
-    /// Notes that a value was sent to an address that asks nobody for it.
+    /// Records that a value was sent to an address that does not ask for it.
     func isSentUnasked(_ value: String) {
         wasSentUnasked = true
         records[value, default: Record()].mayBeGood = true
     }
 
-    /// Returns true if the daemon takes the value as accepted, as far as it has told.
+    /// Returns true if the daemon takes the value as accepted, by its own reports.
     func isKnownAsGood(_ value: String) -> Bool { records[value]?.isTakenAsGood ?? false }
 
     /// Returns true if the server has refused the value.
     func isRefused(_ value: String) -> Bool { records[value]?.isRefused ?? false }
 
-    /// Notes that the server has refused a value, rightly or not. `isSeen`: to the daemon, not to somebody else.
+    /// Records that the server has refused a value, rightly or not. `isSeen`: the daemon, not another client, got the
+    /// refusal.
     func refuses(_ value: String, isSeen: Bool = true) {
         records[value, default: Record()].isRefused = true
         if isSeen { records[value]?.refusedAt = simulation.now }
@@ -158,9 +161,10 @@ final class Account {
     /// The longest pause after a failed login, in ms.
     private static let pause: Int64 = 200_000
 
-    /// Notes a look at a session that had no usable answer.
+    /// Records a check of a session that had no usable answer.
     ///
-    /// `isComparison`: one without the session. If it shows no login page, whatever it shows, the daemon gives the session up.
+    /// `isComparison`: the check was one without the session. If it shows no login page, the daemon gives the session
+    /// up.
     func lookFailed(isComparison: Bool) {
         failedLooks += 1
         simulation.sessions.lookFailed(name)
@@ -325,7 +329,7 @@ final class Account {
         return Attempt(self, value: value, isRight: isRight, sentAt: step)
     }
 
-    /// True if its logins are one of each session, of which no node knows the other's.
+    /// True if each session has a login of its own, unknown to the other nodes.
     private var isManifold: Bool {
         simulation.setting.nodes > 1 && simulation.protection(ofLogin: name)?.hasOneSession == false
     }
@@ -336,7 +340,7 @@ final class Account {
         return simulation.now - refusedAt >= retryRejected
     }
 
-    /// The most rejections of a value that was accepted before its last one: each challenge may be told twice.
+    /// The most rejections of a value that was accepted before its last one: each challenge may report twice.
     private var mostRejections: Int { 2 * challenges - 1 }
 
     // MARK: The ends of attempts
@@ -368,7 +372,7 @@ final class Account {
         if !ridesOnRequests || simulation.weather.hasFaults { excuse(attempt.value) }
     }
 
-    /// Notes that nobody asks for the judgement any more.
+    /// Records that no request waits for the verdict any more.
     func abandoned(_ attempt: Attempt) {
         records[attempt.value]?.underWay -= 1
         excuse(attempt.value)

@@ -6,7 +6,7 @@ final class ApplicationForm: Protection {
     static let cookie = "SID"
     private static let folderCookie = "AREA"
     private static let folder = "/base/r"
-    /// A server that nobody has named.
+    /// A server that no configuration names.
     static let elsewhere = "http://elsewhere.test"
 
     let account: Account
@@ -15,7 +15,7 @@ final class ApplicationForm: Protection {
     private var sessions: Set<String> = []
     /// The tokens of forms that were shown, and the addresses that showed them, by cookie.
     private var forms: [String: (token: String, address: String)] = [:]
-    /// An attempt whose judgement is behind a redirect.
+    /// An attempt whose verdict follows a redirect.
     private var refused: Attempt?
     private var last = 0
     private var simulation: Simulation { account.simulation }
@@ -130,7 +130,7 @@ final class ApplicationForm: Protection {
             body: LoginPageText(traits, words: words).html)
     }
 
-    /// The page of a guest: nobody's login page, though it has a form.
+    /// The page of a guest, which is not a login page although it has a form.
     func guestPage(_ number: Int, for request: ServerRequest) -> ServerAnswer? {
         guard traits.hasGuests else { return nil }
         if isFoundByCallers { account.disturbed() }
@@ -191,7 +191,7 @@ final class ApplicationForm: Protection {
             var answer = page(for: request, status: 200, address: request.target.components(after: "next=") ?? "/base/")
             guard request.isSide, request.target.hasSuffix("?error=1") else { return answer }
             defer { refused = nil }
-            // A failure must not come with the sign of a success.
+            // A failure must not come with the mark of a success.
             if traits.hasSuccess { answer.fields.removeAll { $0.value.hasPrefix("\(Self.cookie)=") } }
             return answer.judging(refused)
         }

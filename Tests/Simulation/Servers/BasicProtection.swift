@@ -67,7 +67,7 @@ extension ServerAnswer {
     }
 }
 
-/// Basic authentication, and behind it a token that never changes: two challenges of one server.
+/// Basic authentication followed by a token that never changes: two challenges of one server.
 final class DoubleProtection: Protection {
     /// The end of the token challenge's name.
     private static let suffix = "-token"

@@ -47,13 +47,13 @@ struct CarriedSessions {
     /// Returns true if the last request of an order carried nothing of a login.
     func isEmpty(_ order: Order) -> Bool { empty.contains(order.number) }
 
-    /// Returns true if the refusal of an order was one of a request without the session that the daemon had all the time, and that its
-    /// server accepts.
+    /// Returns true if an order was refused because its request lacked the session, which the daemon had all the time
+    /// and the server accepts.
     func isWithoutSession(_ order: Order) -> Bool {
         guard order.isForbidden, order.wasAccepted, !order.server.protection.account.wasEverWrong,
             simulation.rules.restarts == 0, simulation.lastFault == 0, let step = bare[order.number]
         else { return false }
-        // A challenge that nobody can answer passes anyhow.
+        // A challenge that cannot be answered passes anyhow.
         guard case .usual = ResourceManner(order, in: simulation), !order.server.protection.isRefused(order)
         else {
             return false
@@ -75,7 +75,8 @@ struct SessionAges {
         let isOfNew: Bool
     }
 
-    /// The time for which a resource may be known to refuse a session and all later ones, in ms, with the way of an answer.
+    /// The time for which a resource may be known to refuse a session and all later ones, in ms, including the time an
+    /// answer takes.
     private static let memory: Int64 = 40_000
 
     private unowned let simulation: Simulation
@@ -84,9 +85,11 @@ struct SessionAges {
     private var refusals: [String: [Refusal]] = [:]
     /// The resources that have refused orders.
     private var resources: [Int: String] = [:]
-    /// The sessions with which a request was carried out: the refusal of another may be the answer to one just won.
+    /// The sessions with which a request was carried out: the refusal of another session may be the answer to one just
+    /// established.
     private var served: Set<String> = []
-    /// The orders that were last refused with a session of before, although nothing shows that their resource refuses all.
+    /// The orders that were last refused with an earlier session, although nothing shows that their resource refuses
+    /// all.
     private var outdated: Set<Int> = []
 
     init(_ simulation: Simulation) { self.simulation = simulation }
@@ -123,7 +126,8 @@ struct SessionAges {
         let isOlder = simulation.time(of: age) < order.began
         refusals[resource] =
             recent + [Refusal(age: age, at: simulation.now, order: order.number, isOfNew: !isOlder)]
-        // One that was used before the order began was not won for it, and no other shows that the resource refuses all.
+        // A session that was used before the order began was not established for it, and no other shows that the
+        // resource refuses all.
         guard isOlder, !recent.contains(where: { $0.age < age || $0.isOfNew }),
             let name = Self.name(of: request, at: server)
         else { return }
@@ -163,7 +167,8 @@ struct SessionAges {
             && order.server.protection.hasOneSession && outdated.contains(order.number)
     }
 
-    /// Returns the step in which the session of a request was first seen; `nil` if it has none that is told apart.
+    /// Returns the step in which the session of a request was first seen; `nil` if the request has no session that can
+    /// be told apart.
     private mutating func age(of request: ServerRequest, at server: SimulatedServer) -> Int? {
         guard let name = Self.name(of: request, at: server) else { return nil }
         if let known = ages[name] { return known }

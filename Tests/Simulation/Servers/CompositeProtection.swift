@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// The composite challenge of Worklight 6.x and MobileFirst 7.x, whose answers go to an address of their own, or ride on a GET of the
-/// resource: the judge of rules 2 and 3 where the server begins another session meanwhile.
+/// The composite challenge of Worklight 6.x and MobileFirst 7.x. Its answers go to an address of their own, or with a
+/// GET of the resource: the judge of rules 2 and 3 if the server begins another session meanwhile.
 final class CompositeProtection: Protection {
     /// One session of the server.
     private struct ServerSession {

@@ -9,7 +9,7 @@ final class DigestProtection: Protection {
     let isScheme = true
     let isTriedByHand = false
     private var counts: [String: Int] = [:]
-    /// The requests that each count of a nonce came with, whatever became of the nonce.
+    /// The requests that used each count of a nonce, whether or not the nonce was accepted.
     private var uses: [String: String] = [:]
     /// The nonces of challenges that came with something unreadable.
     private var unreadable: Set<String> = []
@@ -75,8 +75,8 @@ final class DigestProtection: Protection {
         return .nothing
     }
 
-    /// No two requests have one count of a nonce (RFC 7616 §3.4), but for one that is sent again after a lost connection. A killed
-    /// process forgets its counts.
+    /// Checks that no two requests have one count of a nonce (RFC 7616 §3.4), except one that is sent again after a
+    /// lost connection. A killed process forgets its counts.
     private func checkUse(of nonce: String, _ count: Int, in request: ServerRequest) {
         if unreadable.contains(nonce) {
             account.simulation.violated("rule 10: of challenges that cannot be read in part one is answered")
@@ -144,7 +144,7 @@ final class DigestProtection: Protection {
 
     func refusal() -> ServerAnswer { refusal(isStale: false) }
 
-    /// Returns a challenge that could be answered, beside one that nobody can read: what it offers is not known (rule 10).
+    /// Returns a challenge that could be answered beside an unreadable one, whose offer is therefore unknown (rule 10).
     private func unreadableAnswer() -> ServerAnswer {
         let readable = challenge(of: account.name)
         unreadable.insert("nonce\(last)of\(account.name)")

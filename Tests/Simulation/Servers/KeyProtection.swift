@@ -9,7 +9,7 @@ import Secrets
 final class KeyProtection: Protection {
     private enum Place { case field, query, path }
 
-    /// The field of a request as it is read here, in which the key of a query or a path stands.
+    /// The field of a request, as it is read here, that contains the key of a query or a path.
     private static let key = ":key"
     private static let parameter = "api-key"
 
@@ -17,7 +17,7 @@ final class KeyProtection: Protection {
     /// The path of the upstream's `url`.
     let base: String
     private let place: Place
-    /// True if the key stands in a field, which replaces a caller's own.
+    /// True if the key is in a field, which replaces a caller's own.
     var isInField: Bool { place == .field }
     /// True if one caller has a key of its own.
     private let isByCaller: Bool
@@ -162,7 +162,7 @@ final class KeyProtection: Protection {
     func visits(at name: String) -> [Visit] {
         guard place == .path else { return [] }
         return ["/r/../0", "/../r/0", "/r/%2e%2e/0", "/r/./0"].map { path in
-            // 502 to 504 without a key, 403 where the path is not one that needs it, 429 and 500 of a server in trouble.
+            // 502 to 504 without a key, 403 for a path that does not need it, 429 and 500 of a server in trouble.
             Visit(
                 "a path that leads out of the one with the key", at: .common,
                 "GET \(path) HTTP/1.1\r\nHost: \(name).localhost:8080\r\n\r\n", [400, 403, 429, 500, 502, 503, 504])

@@ -15,7 +15,7 @@ struct FormTraits {
         case welcome
         /// A redirect to the address that had shown the form.
         case saved
-        /// A page without a sign.
+        /// A page without a mark.
         case plain
         /// A redirect to another server.
         case foreign
@@ -25,7 +25,7 @@ struct FormTraits {
     enum Lapse: CaseIterable {
         /// It answers the right password with 403.
         case forbids
-        /// It answers it with a page without any sign, and without a session.
+        /// The login form answers with a page without any mark, and without a session.
         case saysNothing
         /// It answers it without a cookie.
         case forgetsCookie
@@ -49,7 +49,7 @@ struct FormTraits {
     let lapse: Lapse?
     /// True if the form has a hidden value that belongs to a cookie.
     let hasHiddenToken: Bool
-    /// True if the form comes with a cookie that is no session.
+    /// True if the form comes with a cookie that is not a session.
     let hasLanguage: Bool
     /// True if the session has the cookie that came with the form.
     let keepsCookie: Bool
@@ -63,14 +63,14 @@ struct FormTraits {
     let isActionNamed: Bool
     /// True if the login must have a value of the page in a field.
     let hasNonce: Bool
-    /// True if requests with effects need a copy of a cookie; `isDecoded`: without percent signs.
+    /// True if requests with effects need a copy of a cookie; `isDecoded`: without percent-encoding.
     let hasCopy: Bool
     let isDecoded: Bool
     /// True if the session has a cookie for one folder.
     let hasFolderCookie: Bool
     /// True if pages of guests hold forms of their own.
     let hasGuests: Bool
-    /// True if the pages of guests hold the login form itself, whoever asks.
+    /// True if the pages of guests hold the login form itself, for every caller.
     let isPortal: Bool
     /// True if the form's page has a `base` of another server.
     let hasBase: Bool
@@ -98,7 +98,7 @@ struct FormTraits {
         hasNonce = preset == .none && chance.oneIn(2)
         let mistakes: [Lapse] =
             [.forbids] + (isPageNamed && !provesAt ? [.saysNothing, .saysNothing] : [])
-            // A session of the page's own cookie cannot be told from one that works.
+            // A session of the page's own cookie cannot be distinguished from one that works.
             + (isPageNamed && !provesAt && !hasHiddenToken && !keeps && success != .saved
                 ? [Lapse](repeating: .forgetsCookie, count: 4) : [])
             + (isActionNamed ? [] : [.sendsElsewhere]) + (hasNonce ? [.breaksValue, .breaksValue] : [])
@@ -167,12 +167,12 @@ struct LoginPageText {
     }
 }
 
-/// Answers that look like login pages, and are none, or would be if they were another type: rule 12.
+/// Answers that resemble login pages but are not, or would be with another media type: rule 12.
 enum PageLook: CaseIterable {
     /// The beginning of a page that a detector sees, in bytes.
     private static let seen = 64 * 1024
 
-    /// A page longer than what a detector sees, with the words of a login page behind that.
+    /// A page longer than a detector reads, with the words of a login page after that.
     case long
     /// A page that comes slowly.
     case slow
@@ -186,10 +186,10 @@ enum PageLook: CaseIterable {
     case compressed
     /// A refusal of the resource's own, as text.
     case refusal
-    /// A redirect to a server that is no part of any login.
+    /// A redirect to a server that does not belong to any login.
     case moved
 
-    /// Returns the look of the answer to an order; `nil` for bytes that nobody takes for a page.
+    /// Returns the kind of answer to an order; `nil` for bytes that are not a page.
     static func look(of number: Int, at server: SimulatedServer) -> PageLook? {
         guard server.protection.needsBody || server.protection is SignOnProtection, number % 2 == 0 else { return nil }
         let all = allCases
@@ -226,9 +226,9 @@ enum PageLook: CaseIterable {
             set(200, "text/html", GzipText.encode(own), pause: nil)
             answer.fields.append(("Content-Encoding", "gzip"))
         case .refusal:
-            // What a security check says is looked for in a 401, what a page says in a 403.
+            // The text of a security check is searched in a 401, that of a page in a 403.
             let status = server.protection is CheckProtection ? 401 : 403
-            // What a signature's judge says is looked for in any.
+            // The text of a signature's verifier is searched in any answer.
             let isHeld = server.protection is SignedProtection
             set(status, "text/plain", own + words, pause: isHeld ? .init(after: 100, mayBeHeld: true) : prompt)
         case .moved:

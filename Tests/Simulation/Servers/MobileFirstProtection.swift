@@ -7,7 +7,7 @@ final class MobileFirstProtection: Protection {
     private struct Client {
         /// True if its check has passed.
         var isPassed = false
-        /// True if its last request was answered by something that is no challenge of the server.
+        /// True if its last request was answered by something that is not a challenge of the server.
         var hasMetStranger = false
     }
 

@@ -16,7 +16,7 @@ struct OneTimeCodes {
     /// Notes that the code of a time was used by another.
     mutating func isTakenElsewhere(at now: Int64) { used.insert(now / Self.period) }
 
-    /// Takes a code that was sent for `account`. Returns false if it is none of this minute.
+    /// Takes a code that was sent for `account`. Returns false if it is not a code of this minute.
     mutating func take(_ code: String, for account: Account) -> Bool {
         let step = account.simulation.now / Self.period
         guard let match = (step - 1...step + 1).first(where: { Self.code($0) == code }) else {

@@ -99,7 +99,7 @@ final class PortalProtection: Protection {
         switch account.simulation.chance.below(9) {
         case 0: return [("Set-Cookie", "\(name)=\(makeSession()); Domain=\(host); Path=/; HttpOnly")]
         case 1: return [("Set-Cookie", " \(name)  = \(makeSession()) ; domain=.APP.localhost ; PATH=/")]
-        // The same session for another path, for the address itself, and in lines that nobody keeps.
+        // The same session for another path, for the address itself, and in cookie lines that are not stored.
         case 2: return [("Set-Cookie", "\(name)=\(id); Path=/base/r")]
         case 3: return [("Set-Cookie", "\(name)=\(id)")]
         case 4: return [("Set-Cookie", "\(name)=\(id); Domain=elsewhere.test; Path=/")]

@@ -26,13 +26,13 @@ protocol Protection: AnyObject {
     func examine(_ request: ServerRequest) -> Examination
     /// Returns the answer at an address of its own; `nil` if the request is for a resource.
     func answer(to request: ServerRequest) -> ServerAnswer?
-    /// Returns what it says to anybody at an address that nobody may use.
+    /// Returns its answer to every caller at a forbidden address.
     func refusal() -> ServerAnswer
-    /// Returns true if that is what it says to somebody without a session.
+    /// Returns true if it answers in this way to a caller without a session.
     func isDemand(_ status: Int, _ body: String) -> Bool
     /// Returns true if a refusal of that status may reach a caller.
     func isRefusal(_ status: Int) -> Bool
-    /// Returns true if the server asks to send a request again, which a caller may be told after some times.
+    /// Returns true if the server asks to send a request again, which a caller may see after several attempts.
     func isConflict(_ answer: CallerAnswer) -> Bool
     /// True if its demand is recognised by its text.
     var needsBody: Bool { get }
@@ -60,7 +60,7 @@ protocol Protection: AnyObject {
     var origins: [String] { get }
     /// True if guests' pages need no session.
     var isGuestbookOpen: Bool { get }
-    /// True if it always stands before all addresses of its server.
+    /// True if it always applies to all addresses of its server.
     var isEverywhere: Bool { get }
     /// The host name of the server.
     var host: String { get }
@@ -88,9 +88,9 @@ protocol Protection: AnyObject {
     var challengeName: String { get }
     /// The path between the upstream's address and the resources.
     var prefix: String { get }
-    /// Returns true if the resource of an order refuses whoever asks, or asks for what nobody can answer.
+    /// Returns true if the resource of an order refuses every caller, or has a challenge that cannot be answered.
     func isRefused(_ order: Order) -> Bool
-    /// Returns true if the resource of an order asks for what nobody can answer.
+    /// Returns true if the resource of an order has a challenge that cannot be answered.
     func isStrange(_ order: Order) -> Bool
     /// Returns true if no login of the daemon's is enough for an order.
     func isBeyondReach(_ order: Order) -> Bool
@@ -98,13 +98,13 @@ protocol Protection: AnyObject {
     func serves(_ order: Order) -> Bool
     /// Returns the value that a request for a resource carries, or `nil`.
     func value(in request: ServerRequest) -> String?
-    /// Notes a request that is answered whoever sends it.
+    /// Records a request that is answered for every caller.
     func isPassed(_ request: ServerRequest)
-    /// True if somebody else may try its credential meanwhile.
+    /// True if another client may try its credential meanwhile.
     var isTriedByHand: Bool { get }
     /// True if its challenge has a credential.
     var usesCredential: Bool { get }
-    /// More keys of its upstream in the configuration, each behind a comma.
+    /// More keys of its upstream in the configuration, each after a comma.
     var upstreamConfiguration: String { get }
     /// True if a login needs a one-time password.
     var usesCodes: Bool { get }

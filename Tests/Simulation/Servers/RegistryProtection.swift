@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// A container registry with a token service (distribution's *token authentication*), of which one repository names another service.
+/// A container registry with a token service (distribution's *token authentication*). One of its repositories names
+/// another service.
 final class RegistryProtection: Protection {
     private static let (own, strange) = ("repository:app:pull,push", "repository:guest")
     let account: Account
@@ -25,7 +26,7 @@ final class RegistryProtection: Protection {
     let isEverywhere = true
     let hasOneSession = false
     let isTriedByHand = false
-    /// The service that guests' addresses name is nobody's.
+    /// The service that guests' addresses name does not exist.
     func isRefused(_ order: Order) -> Bool { order.isGuests }
 
     func examine(_ request: ServerRequest) -> Examination {
@@ -58,7 +59,7 @@ final class RegistryProtection: Protection {
             return ServerAnswer(401, body: "{}")
         }
         let pairs = request.target.components(after: "?") ?? ""
-        // Nothing but the challenge names that; only a later recovery may take it for any scope.
+        // Only the challenge names that service; only a later recovery may treat it as any scope.
         if ServerRequest.percentDecoded(pairs).contains(Self.strange),
             account.simulation.rules.isOfRequest(challengeName)
         {
@@ -79,7 +80,7 @@ final class RegistryProtection: Protection {
         ).judging(attempt)
     }
 
-    /// The life of a token in seconds.
+    /// The lifetime of a token in seconds.
     private static let life: Int64 = 300
 
     func endSessions() {

@@ -21,7 +21,7 @@ struct RequestReader {
     private enum Body: Equatable { case none, length(Int), chunked }
 
     private let authority: String
-    /// True if a part of a body is told.
+    /// True if a part of a body is reported.
     private let tellsBeginnings: Bool
     private var bytes: [UInt8] = []
     private var current: (request: ServerRequest, body: Body)?
@@ -199,8 +199,8 @@ struct RequestReader {
         return true
     }
 
-    /// Returns true for a field that frames, routes or authenticates, as a CGI program spells it too, and for one that concerns the
-    /// caller's connection only.
+    /// Returns true for a field that frames, routes or authenticates, in the spelling of a CGI program too, and for one
+    /// that concerns the caller's connection only.
     private static func isForbiddenInTrailers(_ name: String) -> Bool {
         ["authorization", "content-length", "cookie", "host", "te", "transfer-encoding", "x-hop"].contains(
             name.lowercased().replacing("_", with: "-"))

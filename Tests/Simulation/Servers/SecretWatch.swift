@@ -73,7 +73,7 @@ enum SecretWatch {
     }
 }
 
-/// The fields in which a proxy tells a server of the caller: exactly one line each, whatever the caller wrote (DESIGN of forwarding).
+/// The fields in which a proxy describes the caller to a server: exactly one line each, whatever the caller wrote.
 enum CallerReport {
     /// Returns the rule that a request breaks, or `nil`.
     static func fault(of request: ServerRequest, for order: Order) -> String? {

@@ -11,9 +11,9 @@ struct ServerHabits {
     let endsRests: Bool
     /// True if it says 408 then (RFC 9110 §15.5.9).
     let tellsEnd: Bool
-    /// True if it is told of callers in `X-Forwarded-*`.
+    /// True if callers are described in `X-Forwarded-*`.
     let knowsCallers: Bool
-    /// True if its challenge stands before a part of its addresses only.
+    /// True if its challenge applies to some of its addresses only.
     let isPartlyOpen: Bool
 
     /// Creates the habits of one server.
@@ -23,7 +23,7 @@ struct ServerHabits {
         endsRests = chance.oneIn(3)
         tellsEnd = chance.oneIn(2)
         knowsCallers = chance.oneIn(2)
-        // Where the login is the whole upstream's, it stands before all.
+        // A login for the whole upstream applies to all addresses.
         isPartlyOpen = chance.oneIn(3) && !protection.isEverywhere && protection.upstreamConfiguration.isEmpty
     }
 
@@ -34,7 +34,7 @@ struct ServerHabits {
     func place(of server: SimulatedServer) -> String {
         guard isPartlyOpen else { return "upstream: \(server.name)" }
         let base = server.protection.base.dropLast()
-        // What shows how a path is read stands without the prefix.
+        // Addresses that show how a path is read have no prefix.
         let prefixes = Set(["", server.protection.prefix]).sorted()
         let folders = prefixes.flatMap { prefix in
             ["r", "forbidden", "fickle", "guest", "rest"].map { "\(base)\(prefix)/\($0)/*" }
@@ -44,15 +44,15 @@ struct ServerHabits {
     }
 }
 
-/// The way in which a resource asks for a login: most as their server does, and some in a way that nobody can answer.
+/// The way in which a resource asks for a login: most as their server does, some in a way that cannot be answered.
 enum ResourceManner {
     /// As its server does.
     case usual
-    /// By a scheme that nobody here knows.
+    /// By a scheme that is unknown here.
     case unknownScheme
     /// By a challenge for another realm.
     case otherRealm
-    /// By a challenge beside something that is none.
+    /// By a challenge beside an invalid one.
     case unreadable
 
     /// Creates the manner of the resource of an order: those that many ask for are as usual.
@@ -74,7 +74,7 @@ enum ResourceManner {
         self.init(request.path.split(separator: "/").last.flatMap { Int($0) } ?? 0, in: simulation)
     }
 
-    /// A challenge of a scheme that nobody here knows.
+    /// A challenge of a scheme that is unknown here.
     static var strangeChallenge: ServerAnswer {
         ServerAnswer(401, [("WWW-Authenticate", "Hawk realm=\"elsewhere\"")], body: "who are you")
     }
@@ -103,7 +103,7 @@ enum SwitchedProtocol {
 
     /// Returns a caller's request for it at the server of that name.
     static func visit(at name: String) -> Visit {
-        // Whatever happens to the login, no cookie of the session is told.
+        // No cookie of the session reaches the caller, whatever happens to the login.
         Visit(
             "another protocol", at: .common,
             "GET /switch/0 HTTP/1.1\r\nHost: \(name).localhost:8080\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n",

@@ -4,7 +4,7 @@
 /// Makes the servers of a simulation.
 struct ServerMaker {
     private unowned let simulation: Simulation
-    /// The servers of sign-ons, which no caller reaches.
+    /// The servers of sign-ons, which no caller can reach.
     private(set) var providers: [SimulatedServer] = []
     /// The kind of all servers, in half of the runs.
     private let focus: Kind?
@@ -26,7 +26,7 @@ struct ServerMaker {
         (.formWithCodes, 1), (.lockingCheck, 1), (.registry, 1), (.sessionID, 1), (.signed, 1), (.split, 1),
         (.visitor, 1),
     ].flatMap { [Kind](repeating: $0, count: $1) }
-    /// Nodes share what is no header of each request, and no refresh token.
+    /// Nodes share sessions that are not a header of each request, and no refresh token.
     static let shared: [Kind] = [.form, .token, .check, .formWithCodes, .formWithCodes]
 
     init(_ simulation: Simulation, of asked: Kind?) {

@@ -41,7 +41,7 @@ struct ServerRequest {
         body = request.body?.revealBytes() ?? []
     }
 
-    /// Returns the text with its percent signs undone.
+    /// Returns the text with its percent-encoding decoded.
     static func percentDecoded(_ text: String) -> String {
         var bytes: [UInt8] = []
         var rest = Array(text.utf8)[...]

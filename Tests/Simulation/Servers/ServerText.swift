@@ -2,10 +2,10 @@
 // Copyright the Countersign authors
 
 extension String {
-    /// Returns what stands after a text, or `nil`.
+    /// Returns the text after `start`, or `nil`.
     func components(after start: String) -> String? { (self + "\u{0}").components(between: start, and: "\u{0}") }
 
-    /// Returns what stands between two texts, or `nil`.
+    /// Returns the text between `start` and `end`, or `nil`.
     func components(between start: String, and end: String) -> String? {
         let bytes = Array(utf8)
         let (start, end) = (Array(start.utf8), Array(end.utf8))

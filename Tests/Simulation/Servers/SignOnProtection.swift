@@ -40,7 +40,7 @@ final class SignOnProtection: Protection {
 
     func examine(_ request: ServerRequest) -> Examination {
         if let id = request.cookie(Self.cookie), sessions.contains(id) { return .pass(nil) }
-        // Programs are told by a status.
+        // Programs get a status.
         if request.method != "GET", !request.isSide { return .demand(ServerAnswer(401, body: "log in")) }
         return .demand(redirection(isSide: request.isSide))
     }

@@ -5,7 +5,7 @@
 final class SignOnProvider: Protection {
     /// A mistake that it makes at times.
     private enum Lapse: CaseIterable {
-        /// It sends the user on to a server that nobody has named.
+        /// It sends the user on to a server that no configuration names.
         case leadsElsewhere
         /// It asks to send the form once more, to another address.
         case repeatsForm
@@ -17,7 +17,7 @@ final class SignOnProvider: Protection {
         case sendsBack
     }
 
-    /// A sign-on under way: the upstream, and the value that it wants back.
+    /// A sign-on under way: the upstream, and the value that it expects back.
     private struct Flow {
         var client: Int
         var state: String
@@ -56,7 +56,7 @@ final class SignOnProvider: Protection {
 
     func add(client: Int, at port: Int) { clients[client] = port }
 
-    /// Takes a code; false if it is none, or used.
+    /// Takes a code; false if the code is unknown or used.
     func take(_ code: String) -> Bool { codes.remove(code) != nil }
 
     var origins: [String] { [origin] }
@@ -167,8 +167,8 @@ final class SignOnProvider: Protection {
     }
 }
 
-/// The other addresses that upstreams name for sign-ons: the old one of a provider, without TLS, and another provider's. No page
-/// leads a login there that it may follow.
+/// The other addresses that upstreams name for sign-ons: the old one of a provider, without TLS, and another
+/// provider's. No page leads a login to an address that it may follow.
 final class StrangeProvider: Protection {
     let account: Account
 

@@ -5,7 +5,7 @@ import ChallengeHandling
 
 /// A server: its resources, what protects them, and what it has carried out. The judge of rule 2.
 final class SimulatedServer {
-    /// The addresses that ask nobody.
+    /// The addresses without a challenge.
     private static let open = "/base/open/"
     /// The addresses that guests write to.
     private static let guests = "/base/guest/"
@@ -20,7 +20,7 @@ final class SimulatedServer {
     /// The last answers to requests that the protection lets pass, by their number.
     private(set) var sent: [Int: ServerAnswer] = [:]
     let habits: ServerHabits
-    /// The requests that it carried out, and that it told 408: what lies behind it was too slow.
+    /// The requests that it carried out and answered with 408: the server after it was too slow.
     private(set) var timedOut: Set<Int> = []
     /// The time at which it last ended a connection at rest, in ms since 1970.
     private(set) var lastRestEnd: Int64 = 0
@@ -36,7 +36,7 @@ final class SimulatedServer {
     var resources = SharedResources()
     /// The time until which it can check no password, in ms since 1970.
     var directoryAwayUntil: Int64 = 0
-    /// The number of sendings of each request, whatever the answer.
+    /// The number of times that each request was sent, whatever the answer.
     private var received: [Int: Int] = [:]
 
     init(
@@ -95,7 +95,7 @@ final class SimulatedServer {
         return .demand(readable(answer, by: request))
     }
 
-    /// Checks a part of a body that nobody waits for any more.
+    /// Checks a part of a body that no request waits for any more.
     func check(_ part: [UInt8], of request: ServerRequest) {
         guard let order = order(of: request), !order.body.starts(with: part) else { return }
         simulation.violated("\(order.number): \(part.count) bytes of its body are not its beginning")
@@ -128,7 +128,7 @@ final class SimulatedServer {
     private func made(_ request: ServerRequest, _ examined: Examination?) -> ServerAnswer? {
         if simulation.isFault(isHelpless(before: request) ? 1 : 40) {
             loseAttempt(of: request, examined)
-            // What the request carried may have been seen, and nobody learns of it.
+            // The credentials of the request may have been seen, without any report.
             protection.account.excuse()
             return fault()
         }
@@ -159,7 +159,7 @@ final class SimulatedServer {
         case .pass(let attempt):
             if path.contains("/forbidden/"), resources.refuses(path) {
                 attempt?.isMoot()
-                // A session that was just established for it is no cause of another login (rule 4).
+                // A session that was just established for it does not cause another login (rule 4).
                 if noteRefusal(of: request), !simulation.carried.ages.isOld(request, at: self) {
                     // A body that is not kept lets nothing be sent again: only the next request learns of it.
                     simulation.sessions.refused(
@@ -200,7 +200,7 @@ final class SimulatedServer {
         return resources.isRefused(order, session: session, isAlone: isAlone, now: simulation.now)
     }
 
-    /// Looks at what a request proves, of which its sender does not learn.
+    /// Examines the credentials of a request whose sender does not learn the verdict.
     private func loseAttempt(of request: ServerRequest, _ examined: Examination?) {
         guard examined != nil || isHelpless(before: request) || simulation.chance.oneIn(2) else { return }
         var attempt: Attempt?

@@ -74,8 +74,8 @@ final class SplitForm: Protection {
     }
 }
 
-/// An application on another machine without TLS, whose sessions need no credential and are made with TLS: they do not leave this
-/// machine in the clear, as nobody allows it.
+/// An application on another machine without TLS. Its sessions need no credential and are made with TLS: they do not
+/// leave this machine in the clear, as no operator allows it.
 final class VisitorForm: Protection {
     let account: Account
     private var last = 0

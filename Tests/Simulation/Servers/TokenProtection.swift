@@ -23,16 +23,19 @@ final class IssuedToken {
         self.attempt = attempt
     }
 
-    /// Notes a use: a renewal begins with the first one after three quarters of the lead (30 s, or a fifth of the life) are left.
+    /// Records a use: a renewal begins with the first one after three quarters of the lead (30 s, or a fifth of the
+    /// lifetime) are left.
     func isUsed(at now: Int64) {
         let lead = min(30_000, life / 5) * 3 / 4
         guard now > end - lead, now < end - 1_500 else { return }
         uses = (uses?.first ?? now, now)
     }
 
-    /// Returns true if another is asked for at `now` only, although uses have shown before its end that it is needed.
+    /// Returns true if another token is requested at `now` only, although uses have shown before its end that one is
+    /// needed.
     ///
-    /// `amongOthers`: logins for other scopes may have been under way, so that only a use after a second or more counts.
+    /// `amongOthers`: logins for other scopes may have been under way, so that only a use after a second or more
+    /// counts.
     func wasRenewable(at now: Int64, amongOthers: Bool) -> Bool {
         guard now > end, let uses, deliveredAt > 0 else { return false }
         return !amongOthers || uses.last - uses.first > 2_000
@@ -71,7 +74,7 @@ final class TokenProtection: Protection {
     private var confirmation: IssuedToken?
     /// True while no such token is known to have arrived: the daemon asks for less once more, or for a session.
     private var isUnconfirmed = false
-    /// The life of a token in seconds.
+    /// The lifetime of a token in seconds.
     private let life: Int
     /// True if some resources need more than the usual scope.
     private let hasScopes: Bool
@@ -154,7 +157,8 @@ final class TokenProtection: Protection {
         guard !order.isForbidden, !isRefused(order), ["", "read"].contains(scope(of: order)) else {
             return false
         }
-        // A session that another node has won with another value is of no use here, and a process that ends may have won the last one.
+        // A session that another node established with another value is of no use here, and a process that ends may
+        // have established the last one.
         if simulation.setting.nodes > 1, simulation.weather.changesCredentials { return false }
         if simulation.weather.restarts { return false }
         let usual = tokens.values.filter { $0.scopes.isSubset(of: ["read"]) }
@@ -194,7 +198,8 @@ final class TokenProtection: Protection {
             return ServerAnswer.tokenRefusal("invalid_client").waiting(&simulation.chance).judging(attempt)
         }
         if asked.contains("admin") {
-            // To a daemon that may have lost its memory of the acceptance, or of which another node has it, that is a refusal of the secret.
+            // A refusal of the secret, to a daemon that may have lost its memory of the acceptance, or if another node
+            // has it.
             let secret = request.form["client_secret"] ?? ""
             let isNew = !account.isAccepted(secret)
             if isNew || simulation.weather.forgets || simulation.setting.nodes > 1 { account.refuses(secret) }
@@ -219,7 +224,7 @@ final class TokenProtection: Protection {
         ).judging(attempt)
     }
 
-    /// True if nothing stands in the way of a renewal.
+    /// True if nothing prevents a renewal.
     private var isSteady: Bool {
         let weather = account.simulation.weather
         return !weather.forgets && !weather.changesCredentials && !weather.endsSessions && account.isRight

@@ -9,7 +9,7 @@ enum CallerSocket {
     enum Look {
         /// It is open, and nothing has come that is not read.
         case quiet
-        /// Something has come; what is behind it cannot be seen.
+        /// Bytes have arrived; what follows them cannot be seen.
         case speaking
         /// It is closed.
         case over
@@ -31,7 +31,7 @@ enum CallerSocket {
         return sent == bytes.count
     }
 
-    /// Returns what has come; empty at the end, `nil` if there is nothing yet.
+    /// Returns the bytes received; empty at the end, `nil` if nothing has arrived yet.
     static func receive(from descriptor: Int32) -> [UInt8]? {
         let limit = 65_536
         var isOver = false

@@ -127,7 +127,7 @@ final class Crowd: Guest {
         }
     }
 
-    /// Those whose connections are closed have more of them than the one for whom that is done, or are the same user.
+    /// The closed connections belong to a user who has more of them than the new one's user, or to that user.
     private func judge(
         _ closed: [CrowdMember], for member: CrowdMember, among present: [CrowdMember], held: [CrowdMember]
     ) {
@@ -147,7 +147,8 @@ final class Crowd: Guest {
         }
     }
 
-    /// Nobody but root has more than half of what all others leave, and no listener's callers the places of another.
+    /// No user but root has more than half of what all others leave free, and no listener's callers use the slots of
+    /// another.
     private func judgeAdmission(of member: CrowdMember, among present: [CrowdMember], held: [CrowdMember]) {
         let own = held.count { $0.user == member.user }
         let left = listeners.limit - (held.count - own)
@@ -185,7 +186,7 @@ final class CrowdMember {
     private(set) var asking: Int?
     /// True if `users` did not name its user when it came.
     let isTurnedAway: Bool
-    /// True if it waited until another worker has closed a connection: then nobody here knows its outcome.
+    /// True if it waited until another worker closed a connection: then its outcome is not known here.
     let isWaiting: Bool
     private let descriptor: Int32
     private var input: [UInt8] = []

@@ -3,7 +3,7 @@
 
 import Glibc
 
-/// Somebody besides the ordinary callers, who holds connections of his own.
+/// A client besides the ordinary callers, with connections of its own.
 protocol Guest: AnyObject {
     /// True if no answer is awaited.
     var isIdle: Bool { get }

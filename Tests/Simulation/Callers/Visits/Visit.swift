@@ -32,7 +32,7 @@ struct Visit {
             guard codes.contains(answer.code ?? answer.codeOfHead ?? "") else {
                 return "the code is \(answer.code ?? "lost")"
             }
-            // Who is refused does not keep a connection that others may need.
+            // A refused client does not keep a connection that others may need.
             return answer.value("connection")?.lowercased() == "close" ? nil : "the connection stays open"
         }
     }
@@ -112,12 +112,13 @@ enum TokenVisits {
     }
 }
 
-/// Requests that a browser sends on behalf of a page of another origin, or to a name that leads here (DNS rebinding).
+/// Requests that a browser sends for a page of another origin, or to a name that resolves to this machine (DNS
+/// rebinding).
 enum Intrusion {
     /// The host of the first server, as its own pages have it.
     private static let own = "s0.localhost:8080"
 
-    /// Names that are none of the machine's own, however much they look like it.
+    /// Names that are not the machine's own, although they resemble them.
     private static let strangers = [
         "evil.test", "evil-localhost", "evillocalhost:8080", "127.evil.example", "127.0.0.1.evil.test", "127.1",
         "localhost.evil.test", "s0.localhost.evil.test:8080", "2130706433",
