@@ -91,7 +91,7 @@ struct ApacheFormTests {
 }
 
 extension Result where Failure == any Error {
-    /// What `body` returns or throws.
+    /// Creates the result of `body`: the value it returns, or the error it throws.
     fileprivate init(_ body: () async throws -> Success) async {
         do { self = .success(try await body()) } catch { self = .failure(error) }
     }

@@ -114,7 +114,7 @@ struct AskTests {
     }
 }
 
-/// Somebody who answers questions, with the program that systemd has for it.
+/// A user who answers questions, with systemd's program for password prompts.
 private final class Agent: Sendable {
     static let program = "/lib/systemd/systemd-reply-password"
     /// Its `$XDG_RUNTIME_DIR`.

@@ -114,7 +114,7 @@ struct AccessLogTests {
                 return
             }
             #expect(whole > 0 && whole < 20 && upstream <= whole)
-            // The second used the session; nobody waited.
+            // The second one used the session, without waiting.
             #expect(records[1]["challenge"] == nil)
             #expect(records[2]["code"] == "host-not-allowed" && records[2]["upstream"] == nil)
             #expect(records[2]["exchange_id"] == refused.json?["exchange_id"])
@@ -170,7 +170,7 @@ struct AccessLogTests {
             try await bank.expect("/open/third", status: 200)
             let fresh = await lines(of: bank, "access.log", count: 1)
             #expect(fresh.count == 1 && fresh.first?.contains("/open/third") == true)
-            // What cannot be opened is refused, and what was goes on.
+            // A file that cannot be opened is refused, and logging to the earlier one goes on.
             bank.configure { $0.more = ["access-log: { format: common, to: /nowhere/access.log }"] }
             try bank.daemon.child.signal(SIGHUP)
             let isRefused = try await bank.daemon.waitForLog("reload refused")

@@ -75,7 +75,7 @@ struct CallerTokenTests {
             #expect(try await bank.expect("/", "-H", bearer(Self.first), status: 200).text == "ann")
             #expect(try await bank.expect("/", "-H", bearer(Self.backup), status: 200).text == "bob")
             #expect(seen.all.allSatisfy { !$0.contains("Bearer") })
-            // Who called is in the audit record and in the access log, by name; no token is anywhere.
+            // The audit record and the access log name the caller; neither contains a token.
             let log = try bank.daemon.log
             #expect(log.contains(#""caller_name":"ci""#) && log.contains(#""caller_name":"backup""#))
             #expect(

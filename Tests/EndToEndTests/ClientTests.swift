@@ -77,7 +77,7 @@ struct ClientExampleTests {
 
 @Suite("The client's handshakes, at a real WebSocket server", .timeLimit(.minutes(10)))
 struct ClientUpgradeTests {
-    /// Has a token for whoever asks.
+    /// Has a token for every caller.
     private final class TokenHandler: ChallengeHandler {
         func canHandle(_ request: ChallengeRequest) -> Bool { request.challenge.isScheme("Bearer") }
 

@@ -6,8 +6,8 @@ internal import Glibc
 internal import TestSupport
 import Testing
 
-/// Bodies of 64 MiB, far more than what is kept for sending again, on sessions that are not there yet. The root of each server
-/// is open, so that nothing is learned by asking for that.
+/// Bodies of 64 MiB, far more than is kept for resending, on sessions that do not exist yet. The root of each server is
+/// open, so that a request for it teaches the daemon nothing.
 @Suite("A cold upload of 64 MiB arrives once and whole", .serialized)
 struct ColdUploadTests {
     static let size = 64 << 20

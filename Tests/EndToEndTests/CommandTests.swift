@@ -270,7 +270,7 @@ extension Bank {
     }
 }
 
-/// A PIN that no port and no duration can be taken for.
+/// A PIN that does not occur in any port or duration.
 private let unmistakablePIN = "73914682"
 
 private var unmistakable: BankConfiguration {

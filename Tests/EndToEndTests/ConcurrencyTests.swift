@@ -65,7 +65,7 @@ struct ConcurrencyTests {
 }
 
 extension Bank {
-    /// Sends requests over that many connections at once, so many one after the other on each; returns the responses.
+    /// Sends requests over several connections at once, one after the other on each; returns the responses.
     func storm(
         connections: Int, requests: Int, _ request: @escaping @Sendable (_ number: Int) -> String
     ) async throws -> [RawResponse] {

@@ -12,7 +12,7 @@ struct ContainerTests {
 
     private func manifest(_ name: String) -> String { Repository.text(of: "config/kubernetes/\(name)") }
 
-    /// The file that a manifest's ConfigMap holds: the indented lines behind `countersign.yaml: |`.
+    /// Returns the file in a manifest's ConfigMap: the indented lines after `countersign.yaml: |`.
     private func configuration(in manifest: String) -> String {
         let lines = manifest.split(separator: "\n", omittingEmptySubsequences: false)
             .drop { $0 != "  countersign.yaml: |" }.dropFirst().prefix { $0.hasPrefix("    ") }

@@ -64,7 +64,7 @@ struct CookieOwnerTests {
 
 @Suite("Redirects and cookies of a real server")
 struct RedirectTests {
-    /// What nginx writes into `Location` by itself is an absolute address, made of the Host that it was sent.
+    /// nginx writes absolute addresses into `Location`, made of the Host that it received.
     private static let locations = """
         location = /app/enter {
             add_header Set-Cookie "sid=s1; Domain=localhost; Path=/app; Secure; HttpOnly; SameSite=None" always;
@@ -116,7 +116,7 @@ struct RedirectTests {
             #expect(kept.contains("bank.localhost\tFALSE\t/told\tFALSE\t0\tsid\ts1"), "\(kept)")
             #expect(kept.contains("countersign-__Host-id\th1"), "\(kept)")
 
-            // Outside of what is served here: told as it is.
+            // An address outside of those served here is passed on unchanged.
             let out = try await Curl.run(["\(local)/out"], in: bank.folder)
             #expect(out.field("location") == "https://localhost:\(front.port)/other")
             let told = try await Curl.run(["\(local)/told/host"], in: bank.folder)

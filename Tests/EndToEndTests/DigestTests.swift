@@ -113,7 +113,7 @@ struct DigestTests {
             bank.upstream.digest.configure { $0.password = "changed" }
             for _ in 0..<4 { _ = try await bank.curl("/digest/a") }
             for _ in 0..<4 { _ = try await bank.curl("/digest/b") }
-            // What was refused in doubt goes to the caller for a while, at these addresses; elsewhere the latch speaks.
+            // A refusal in doubt goes to the caller for a while, at these addresses; elsewhere the latch answers.
             try await bank.expect("/digest/c", status: 503, code: "login-latched")
             #expect((bank.record.wrongAnswers["digest"] ?? 0) <= 4)
         }

@@ -181,7 +181,7 @@ struct DoctorTests {
             let others = try await Command.run(["/usr/bin/find", state, "!", "-user", "4711"], in: bank.folder)
             #expect(others.exit == 0 && others.output.isEmpty, "\(others)")
 
-            // Of another user yet: not used, and no advice that takes it from whoever has it.
+            // The file belongs to another user: it is not used, and no advice takes it from that user.
             #expect(unsafe chown(state + "/keyring", 4712, 4712) == 0)
             let foreign = try await run("doctor")
             #expect(foreign.exit == 78 && !foreign.output.contains("chown"), "\(foreign)")

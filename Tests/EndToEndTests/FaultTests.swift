@@ -153,7 +153,7 @@ struct FaultTests {
 }
 
 extension Bank {
-    /// Does something after which the next request must work and no descriptor may be held that was not held before.
+    /// Runs `work`. The next request must work after that, and the daemon must hold no more descriptors than before.
     func leaksNothing(_ work: () async throws -> Void, sourceLocation: SourceLocation = #_sourceLocation) async throws {
         try await expect("/balance", status: 200, sourceLocation: sourceLocation)
         let daemon = try daemon

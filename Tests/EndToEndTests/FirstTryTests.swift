@@ -39,7 +39,7 @@ struct FirstTryTests {
             let output = bank.folder.text(of: "out")
             #expect(output.contains("Try it:      curl http://127.0.0.1:\(bank.port)\(path)\n"), "\(output)")
             #expect(!(output + bank.folder.text(of: "err")).contains("demo"), "\(output)")
-            // What is printed is a configuration.
+            // The output is a configuration.
             let kept = output.split(separator: "Try it:").first.map(String.init) ?? ""
             _ = bank.folder.write(kept, to: "kept.yaml")
             let check = try await bank.countersignCheck("kept.yaml")

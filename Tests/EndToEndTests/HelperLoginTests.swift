@@ -148,7 +148,7 @@ struct HelperLoginTests {
     }
 }
 
-/// Returns whether a process has ended and nobody has waited for it.
+/// Returns whether a process has ended without being waited for.
 private func isZombie(_ process: pid_t) -> Bool {
     String(decoding: readFile("/proc/\(process)/status"), as: UTF8.self).contains("State:\tZ")
 }

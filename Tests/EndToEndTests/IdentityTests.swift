@@ -62,7 +62,7 @@ struct IdentityTests {
                     #expect(answers == Array(repeating: "200 \(name)", count: 3))
                 }
             }
-            // Nobody is named who is neither of the two.
+            // No other user is named.
             let others = try await bank.expect("/", status: 403, code: "caller-not-allowed")
             #expect(others.text.contains("by caller"))
             let lines = server.output.split(separator: "\n").filter { $0.hasPrefix("arrived ") }
@@ -177,7 +177,7 @@ struct ExplainUserTests {
         let nobody = try await explain("/x", user: "4002").1
         #expect(credential(nobody) == .null)
         #expect(handler(nobody)?["kind"]?.string?.contains("no credential for this caller") == true)
-        // For nobody in particular it tells them all.
+        // Without a user, all of them are listed.
         #expect(handler(try await explain("/x", user: nil).1)?["by_user"]?["4001"]?.string == "ann")
     }
 

@@ -6,7 +6,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// A server behind a sundial: it takes a shadow of the right credential, each count once.
+/// A server protected by a sundial: it accepts a shadow of the right credential, each count once.
 private final class SundialServer: Sendable {
     let shadows = Mutex<[String]>([])
 
@@ -45,7 +45,7 @@ struct InventedKindTests {
         }
     }
 
-    /// A server behind a sundial, and a configuration for it.
+    /// Runs a scenario with a server that is protected by a sundial, and a configuration for it.
     private func withGarden(
         latitude: String = "51", shadow: String = "long", _ body: (Garden) async throws -> Void
     ) async throws {

@@ -28,7 +28,7 @@ struct LatchTests {
                 #expect(later.field("www-authenticate") == nil)
             }
             for detail in [first.detail, try await bank.curl("/balance").detail] {
-                // Which credential, and the remedy: change it, or open the latch by hand.
+                // The credential's name, and the remedy: change it, or open the latch by hand.
                 #expect(detail.contains("bank-pin"))
                 #expect(detail.contains("unlatch"))
                 #expect(!detail.contains("9999"))

@@ -20,7 +20,7 @@ struct ListenerTests {
             let answer = try await Curl.run(["--unix-socket", socket, "http://localhost/balance"], in: bank.folder)
             #expect(answer.status == 200)
 
-            // What a killed daemon left behind does not keep the next one from starting.
+            // A socket file of a killed daemon does not keep the next one from starting.
             await bank.killDaemon()
             #expect(unsafe access(socket, F_OK) == 0)
             try await bank.startDaemon()
@@ -179,14 +179,14 @@ struct SocketActivationTests {
 }
 
 extension Bank {
-    /// What stands before the program's name, so that it is started by the first connection.
+    /// Returns the command that precedes the program's name, so that the first connection starts it.
     fileprivate func activation(name: String) -> [String] {
         let names = environment.keys.sorted() + baseEnvironment(folder).keys.sorted()
         return ["/usr/bin/systemd-socket-activate", "--listen=127.0.0.1:\(port)", "--fdname=\(name)"]
             + names.map { "--setenv=\($0)" }
     }
 
-    /// Requests a path as soon as somebody listens, which no log tells.
+    /// Requests a path as soon as a process listens, which no log shows.
     fileprivate func curlWhenListening(_ path: String) async throws -> Curl {
         var answer = try await curl(path)
         // 7: the connection was refused.

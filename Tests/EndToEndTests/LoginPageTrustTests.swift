@@ -7,7 +7,7 @@ import Testing
 
 @Suite("What a caller asks for decides neither about a login nor where its password goes")
 struct LoginPageTrustTests {
-    /// What was asked for, as `METHOD TARGET`, by a page of the upstream that somebody put there.
+    /// A page that another user put on the upstream, and the requests for such pages as `METHOD TARGET`.
     private final class Pages: Sendable {
         private let seen = Notes()
         private let page: String

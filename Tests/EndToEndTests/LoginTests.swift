@@ -62,7 +62,7 @@ struct LoginTests {
             let body = pattern(300_000)
             let file = bank.folder.write(body, to: "body")
             let answer = try await bank.curl("/transfer", "--data-binary", "@\(file)")
-            // Whether a login was needed could not be known; where it was, the caller is told to send it again.
+            // The client could not know whether a login was needed; if one was, the caller must send the request again.
             #expect(answer.status == 201 || answer.code == "body-not-replayable")
             let again = try await bank.curl("/transfer", "--data-binary", "@\(file)")
             #expect(again.status == 201)
@@ -85,7 +85,7 @@ struct LoginTests {
     }
 }
 
-/// So many bytes in which no two places look alike.
+/// Returns `count` bytes in which no two places look alike.
 func pattern(_ count: Int) -> [UInt8] {
     (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 / 251) }
 }

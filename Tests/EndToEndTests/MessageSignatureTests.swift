@@ -31,7 +31,7 @@ struct MessageSignatureTests {
         try await withFake(kind, scenario)
     }
 
-    /// Requests of every shape, each of which is to be served.
+    /// Sends requests of every shape, each of which must succeed.
     private func expectAll(through bank: Bank, _ fake: FakeServer) async throws {
         let paths = ["/", "/a%20b/;x=1?q=1&q=2&%2f=%41+b", "/%C3%A9//x?", "/p??=&", "/a~b!$&'()*+,;=:@"]
         for path in paths { try await bank.expect(path, "--path-as-is", status: 200) }

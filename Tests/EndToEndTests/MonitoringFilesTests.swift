@@ -34,7 +34,7 @@ struct MonitoringFilesTests {
                 bank.upstream.mobileFirst.revokeTokens()
                 try await bank.expect("/balance", status: 200)
             }
-            // A session that is dropped is the only thing of which no sample is there yet.
+            // Only the metric of dropped sessions has no sample yet.
             let metrics = try await bank.metrics()
             let names = metrics.names.union(["countersign_logouts_total"])
             #expect(metrics.families.contains("countersign_logouts"))

@@ -50,7 +50,8 @@ struct NodeProxyTests {
             bank.upstream.oauth.revokeTokens()
             let posted = try await proxy.curl("\(Self.path)?posted", "--data", "some body")
             #expect(posted.status == 200, "\(posted.summary)\(proxy.log)")
-            // Once by the other proxy, and once by the listener that it was handed to, which had the same session.
+            // Once by the other proxy, and once by the listener that the socket was handed to, which had the same
+            // session.
             #expect((1...2).contains(bank.record.count("POST", Self.path, status: 401)))
             try await expectAll(5, proxy)
             #expect(bank.record.tokens.count == 2)
@@ -117,7 +118,7 @@ struct NodeProxyTests {
 
 @Suite("A login page that a proxy in front of several nodes is redirected to")
 struct NodeLoginPageTests {
-    /// An application that sends everybody to its login page who has no session, and whose sessions can be ended.
+    /// An application that sends every caller without a session to its login page, and whose sessions can be ended.
     private final class Application: Sendable {
         private struct State {
             var sessions: Set<String> = []

@@ -105,7 +105,7 @@ struct ResourceCheckTests {
             try await bank.expect("/checks/balance", status: 200)
             bank.upstream.checks.sessionEnd.comes(afterRequests: 25)
             try await bank.expectPostsOnce("/checks/middle")
-            // Where all of them were looked at before it ended, this one meets its end.
+            // If all of them were examined before the session ended, this one meets its end.
             try await bank.expect("/checks/balance", status: 200)
             #expect(bank.record.answerCount(to: "checks") == 2)
             bank.upstream.checks.sessionEnd.comes(afterSeconds: 2)
@@ -175,7 +175,8 @@ struct CompositeTests {
             try await bank.expect(pay, "-d", "", status: 200)
             #expect(executions(of: path, in: bank).count { $0.method == "POST" } == 1)
             for round in 0..<2 {
-                // The second time it ends while it is held here: the first of the 20 that meets that has it won anew.
+                // The second session ends while it is held here: the first of the 20 requests that meets its end logs
+                // in again.
                 bank.upstream.composite.dropSessions()
                 if round == 0 { #expect(try await bank.admin("/sessions/drop", "-X", "POST").status == 200) }
                 let answers = try await bank.storm(connections: 20, requests: 1) { _ in
@@ -199,7 +200,7 @@ struct CompositeTests {
             try await bank.expect("/invoke", status: 200)
             bank.upstream.composite.sessionEnd.comes(afterRequests: 25)
             try await bank.expectPostsOnce("/middle", upstreamPath: "/worklight/middle")
-            // Where all of them were looked at before it ended, this one meets its end.
+            // If all of them were examined before the session ended, this one meets its end.
             try await bank.expect("/invoke", status: 200)
             #expect(bank.record.answerCount(to: "PinRealm") == 2)
             bank.upstream.composite.sessionEnd.comes(afterSeconds: 4)

@@ -116,7 +116,7 @@ struct OverloadTests {
     }
 }
 
-/// Counts what happens, on whatever thread.
+/// A counter of events on any thread.
 private final class Count: Sendable {
     private let value = Atomic(0)
 
@@ -165,7 +165,7 @@ struct ManyCallersTests {
         try await withBank { bank in
             try await bank.expect("/open/x", status: 200)
             let daemon = try bank.daemon
-            // What it has now, and a few: those for callers, and none for more.
+            // The present number and a few more: enough for callers' connections, but not for others.
             let limit = daemon.descriptorLimit(forMore: 8)
             let limited = try await Command.run(
                 ["/usr/bin/prlimit", "--pid", "\(daemon.child.pid)", "--nofile=\(limit):\(limit)"], in: bank.folder)
@@ -206,7 +206,7 @@ struct ManyCallersTests {
     }
 }
 
-/// Whether this machine lets the daemon have so many descriptors, and the script that calls it.
+/// Returns true if this machine allows thousands of descriptors to the daemon and to the script that calls it.
 private func mayOpenThousands() -> Bool {
     var limit = rlimit()
     return unsafe getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 && limit.rlim_max >= 16_000

@@ -39,7 +39,7 @@ struct PackageTests {
         }
     }
 
-    /// Whatever a page links to is there.
+    /// Expects that the target of each link in a page exists.
     private func expectLinks(below documents: String, in folder: Folder) {
         let pages = folder.files.filter { $0.hasPrefix(documents) && $0.hasSuffix(".md") }
         #expect(pages.count > 20)
@@ -51,7 +51,7 @@ struct PackageTests {
         }
     }
 
-    /// Each shell takes up what is there for it; fish, which can be asked, completes by it.
+    /// Expects that each shell loads its completions; fish, which can be asked, completes by them.
     private func expectCompletions(below share: String, in folder: Folder) async throws {
         let bash = "source \(share)/bash-completion/completions/countersign && complete -p countersign"
         #expect(try await Command.run(["bash", "-c", bash], in: folder).exit == 0)

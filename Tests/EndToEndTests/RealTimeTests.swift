@@ -5,18 +5,18 @@ internal import FakeServers
 internal import Glibc
 import Testing
 
-/// Tests that let time pass, as what they are about is a matter of time itself; each suite says why. No other test does.
+/// Tests that let time pass because their subject is time itself; each suite gives its reason. No other test waits.
 @Suite("Real time")
 struct RealTimeTests {}
 
-/// Lets so much time pass.
+/// Waits for `time`.
 func pause(for time: Duration) async throws { try await Task.sleep(for: time) }
 
 extension RealTimeTests {
-    /// How often something happens is counted over a time.
+    /// Counts events over a time.
     @Suite("A daemon that has nothing to do")
     struct IdleTests {
-        /// How often the threads of a process have gone to sleep by themselves: as often as they were woken.
+        /// Returns how often the threads of a process went to sleep voluntarily, which is how often they were woken.
         private func sleeps(of process: pid_t) -> Int {
             entries(of: "/proc/\(process)/task").reduce(0) { sum, thread in
                 let status = String(decoding: readFile("/proc/\(process)/task/\(thread)/status"), as: UTF8.self)
@@ -38,7 +38,7 @@ extension RealTimeTests {
                 }
                 try await bank.expect("/balance", status: 200)
                 let process = try bank.daemon.child.pid
-                // Until what the last request has left behind is put away (`WorkerLimits.quietTime`, `SpareMemory`).
+                // Waits until the resources of the last request are released (`WorkerLimits.quietTime`, `SpareMemory`).
                 try await pause(for: .seconds(4))
                 let before = sleeps(of: process)
                 #expect(before > 10)
@@ -70,7 +70,7 @@ extension RealTimeTests {
                     }
                 }
                 for _ in 0..<100 {
-                    // With a program before it, nobody waits until it is ready.
+                    // If another program starts the daemon, `startDaemon` does not wait until the daemon is ready.
                     try await bank.startDaemon(before: ["/usr/bin/env"])
                     try await pause(for: .milliseconds(Int.random(in: 0...90)))
                     await bank.killDaemon()
@@ -126,7 +126,8 @@ extension RealTimeTests {
                 }
                 let list = try await run("list").output.split(separator: "\n")
                 #expect(list == ["other100 pin", "other25 pin", "other50 pin", "other75 pin", "victim pin"])
-                // What the killed ones left is small, sealed, and goes with the first change ten minutes later.
+                // The remaining files of the killed ones are small, sealed, and removed with the first change ten
+                // minutes later.
                 for file in folder.files where file.contains(".tmp-") {
                     var status = stat()
                     #expect(unsafe stat(file, &status) == 0)

@@ -126,7 +126,8 @@ struct RefreshTokenReuseTests {
             await bank.killDaemon()
             _ = try? await waiting
             try await bank.startDaemon()
-            // There is no telling whether the server has rotated it; it has, and takes this for theft.
+            // The client cannot know whether the server has rotated the token; it has, and treats the second use as
+            // theft.
             try await bank.expect("/oauth/api/echo", status: 502, code: "login-rejected")
             for _ in 0..<3 { try await bank.expect("/oauth/api/echo", status: 503, code: "login-latched") }
             #expect(bank.record.wrongAnswers["oauth"] == 1)

@@ -144,7 +144,7 @@ extension Bank {
         try #require(ended.status == 201, "\(ended.summary)")
     }
 
-    /// Where the next request of an upload goes: an address of the proxy, as all that come from upstream.
+    /// Returns the address of an upload's next request: one of the proxy, like every address from upstream.
     private func place(_ answer: Curl) -> String {
         let location = answer.field("location") ?? ""
         #expect(location.hasPrefix(url("/v2/")), "\(location)")

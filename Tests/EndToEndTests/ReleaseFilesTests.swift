@@ -4,7 +4,7 @@
 internal import Glibc
 import Testing
 
-/// What `make release` makes, as other programs read it.
+/// The files of `make release`, as other programs read them.
 @Suite("The files of a release")
 struct ReleaseFilesTests {
     /// Runs Tests/Scripts/release-files, quickly instead of small.

@@ -61,8 +61,8 @@ struct RotationTests {
                 // The same once more, by another file.
                 Self.replace("ann.password", in: credentials, with: text)
             }
-            // No password was refused on the way: whoever tries a new one begins at the challenge. And nobody saw more changes
-            // than there were.
+            // No password was refused on the way: a new one is first tried with a challenge. And no more changes were
+            // reported than there were.
             #expect(seen.all.allSatisfy { $0 == "" || values.contains($0) })
             #expect(seen.all.count { $0 == "" } <= 3)
             #expect(try bank.daemon.log.components("credential changed") == 2)

@@ -4,7 +4,7 @@
 internal import FakeServers
 import Testing
 
-/// Basic and Digest as servers have them that nobody here wrote: nginx and Apache httpd, each in front of the fake upstream.
+/// Basic and Digest of real servers: nginx and Apache httpd, each in front of the fake upstream.
 @Suite("HTTP authentication at real servers", .serialized)
 struct SchemeServerTests {
     @Test("nginx with Basic: no caller meets a challenge, and the server meets one")
@@ -52,7 +52,7 @@ struct SchemeServerTests {
         }
     }
 
-    /// One nonce after the other comes to its end while 50 callers post, for as long as that takes.
+    /// Nonces expire one after the other while 50 callers post.
     @Test("Apache with nonces of one second: no caller notices, and every post arrives once")
     func expiry() async throws {
         try await withGuard(scheme: "digest", workers: 2) {
@@ -199,7 +199,7 @@ struct SchemeServerTests {
     }
 }
 
-/// Runs a scenario with the server in front of the fake upstream, and the daemon in front of that.
+/// Runs a scenario with the server in front of the fake upstream, and the daemon in front of the server.
 func withGuard(
     scheme: String, more: [String] = [], workers: Int = 1,
     environment: [String: String] = ["COUNTERSIGN_CORP__USERNAME": "ann", "COUNTERSIGN_CORP__PASSWORD": "demo"],

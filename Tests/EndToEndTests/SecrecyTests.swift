@@ -83,7 +83,7 @@ struct SecrecyTests {
 struct MemoryTests {
     private static let pin = "73914682"
 
-    /// A bank whose PIN comes from a file, so that it stands in no environment.
+    /// Runs a scenario with a bank whose PIN comes from a file, so that no environment contains it.
     private func withStoredPIN(_ scenario: (Bank) async throws -> Void) async throws {
         let credentials = try Folder()
         credentials.write(Self.pin, to: "bank-pin.pin")
@@ -190,7 +190,7 @@ struct ReleasedMemoryTests {
             let token = try #require(values.first { $0.hasPrefix("ey") })
             let basic = try #require(values.first { !$0.hasPrefix("ey") })
             let pid = try bank.daemon.child.pid
-            // What is in use is there: a search that finds nothing would prove nothing.
+            // A secret in use is found: a search that finds nothing would prove nothing.
             let texts = ["Bearer \(token)", "Basic \(basic)", basic, secret]
             let before = try await countInMemory(of: pid, texts, in: bank.folder)
             #expect(before.count == 4 && before.prefix(3).allSatisfy { $0 > 0 }, "\(before)")
@@ -201,13 +201,13 @@ struct ReleasedMemoryTests {
             for _ in 0..<20 where after[1] + after[2] > 0 {
                 after = try await countInMemory(of: pid, texts, in: bank.folder)
             }
-            // No more than the one copy that the last transfer of a route still had.
+            // At most the one copy that the last transfer of a route still had.
             #expect(after[1] == 0 && after[2] == 0 && after[0] <= 1 && after[3] <= 1, "\(after)")
         }
     }
 }
 
-/// How often each of `texts` stands in the memory of a process.
+/// Returns the number of occurrences of each of `texts` in the memory of a process.
 private func countInMemory(of pid: pid_t, _ texts: [String], in folder: Folder) async throws -> [Int] {
     let script =
         #filePath.split(separator: "/").dropLast(3).map { "/\($0)" }.joined() + "/Tests/Scripts/count-in-memory"

@@ -9,7 +9,7 @@ struct ExpiryTests {
     @Test("is renewed ahead of it, and no request waits or fails")
     func renewal() async throws {
         var rules = FakeUpstream.rules
-        // Renewal begins a fifth of the life before its end: two seconds, which a busy machine keeps too.
+        // Renewal begins when a fifth of the lifetime is left: two seconds, which is enough for a busy machine.
         rules.tokenLife = 10
         try await withBank(rules: rules) { bank in
             try await bank.expect("/balance", status: 200)

@@ -66,8 +66,8 @@ struct SharedSessionServiceTests {
     }
 }
 
-/// A scenario with three nodes, each in a network namespace of its own, that share their sessions through a real Redis, in front of the
-/// demonstration's upstream.
+/// A scenario with three nodes in front of the demonstration's upstream. Each is in a network namespace of its own, and
+/// they share their sessions through a real Redis.
 struct NodeScenario {
     /// The PIN that each node has; the right one is 1234.
     var pins = ["1234", "1234", "1234"]

@@ -9,7 +9,7 @@ import Testing
 struct SignatureTests {
     private static let key = ["ACCESS_KEY_ID": "AKIDEXAMPLE", "SECRET_ACCESS_KEY": "demo-secret"]
 
-    /// The verifier, behind a challenge that signs for `service`.
+    /// Returns the verifier, with a challenge that signs for `service`.
     private static func verifier(
         _ service: String, more: String = "", _ arguments: String..., fields: [String: String] = key
     ) -> FakeKind {
@@ -18,7 +18,7 @@ struct SignatureTests {
             challenge: "sign: { aws: { region: eu-west-1, service: \(service)\(more) } }", fields: fields)
     }
 
-    /// SeaweedFS, behind a challenge that signs for it.
+    /// Returns SeaweedFS, with a challenge that signs for it.
     private static func store(more: String = "", upstream: String = "") -> FakeKind {
         FakeKind(
             script: "../signatures/seaweedfs", arguments: ["${FOLDER}/store"] + (0..<7).map { _ in "\(Ports.next())" },
@@ -257,7 +257,7 @@ extension String {
 struct HMACRecipeTests {
     private static let apis = ["coinbase", "okx", "bybit", "app-configuration", "bitstamp"]
 
-    /// The lines of `sign` in the recipe of that name, from the left edge on.
+    /// Returns the lines of `sign` in the recipe of that name, without their common indentation.
     private static func recipe(_ name: String) throws -> String {
         let lines = Repository.text(of: "docs/challenges/signatures.md").split(
             separator: "\n", omittingEmptySubsequences: false)

@@ -37,7 +37,7 @@ struct SingleSignOnTests {
             }
         }
 
-        /// An application: whoever has no session is sent to the provider.
+        /// Answers as an application does: a caller without a session is sent to the provider.
         func serve(_ request: FakeRequest, at origin: String) -> FakeResponse? {
             note(request, allowing: ["sid"])
             return state.withLock { state in

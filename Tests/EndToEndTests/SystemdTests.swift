@@ -31,7 +31,7 @@ struct GettingStartedTests {
     }
 }
 
-/// What goes wrong with a service, under a real systemd.
+/// Failures of a service, under a real systemd.
 @Suite("A service under a real systemd")
 struct ServiceLifeTests {
     @Test("refuses a wrong configuration by status, journal and exit of a reload, and serves on by the old one")
@@ -198,10 +198,11 @@ struct ServiceFileTests {
         """
 }
 
-/// Where operators look, under a real systemd.
+/// The places where operators look, under a real systemd.
 @Suite("Secrets of a service")
 struct ServiceSecrecyTests {
-    /// Three secrets that are nobody's default: one that goes along with every request, one that is rejected, one that opens a keyring.
+    /// Three secrets, none of them a default: one that goes along with every request, one that is rejected, one that
+    /// opens a keyring.
     private static let secrets = ["goes-along-7f3a91c2", "rejected-5be2d0a4", "opens-0c9d44e8"]
 
     private static let configuration = """

@@ -107,7 +107,7 @@ struct TokenTests {
             #expect(bank.upstream.oauth.refusedTokens == 1)
             credentials.write(bank.upstream.oauth.issueToken(), to: "api.token")
             for _ in 0..<2 { try await bank.expect("/oauth/api/echo", status: 200) }
-            // A scope that it lacks is the caller's answer: there is no other token.
+            // A missing scope is the caller's answer: there is no other token.
             try await bank.expect("/oauth/api/admin/echo", status: 403)
             try await bank.expect("/oauth/api/echo", status: 200)
         }
@@ -158,8 +158,8 @@ extension Bank {
 }
 
 extension BankConfiguration {
-    /// The fake OAuth 2 server's resources, with `token` for what `token:` says besides the address, and fields of the
-    /// credential besides the client's.
+    /// Returns a configuration for the resources of the fake OAuth 2 server. `token` holds the settings of `token:`
+    /// besides the address, `fields` those of the credential besides the client's.
     static func oauth(
         _ token: String, _ fields: [String: String] = [:], more: [String] = []
     ) -> BankConfiguration {

@@ -149,7 +149,7 @@ struct CompressedAnswerTests {
 @Suite("A body of 50 MB")
 struct LargeBodyTests {
     private static let size = 50 * 1024 * 1024
-    /// What the upstream generates: the alphabet over and over.
+    /// The bytes that the upstream generates: the alphabet over and over.
     private static let bytes: [UInt8] = {
         let block = (0..<2_600).flatMap { _ in Array("abcdefghijklmnopqrstuvwxyz".utf8) }
         var bytes: [UInt8] = []

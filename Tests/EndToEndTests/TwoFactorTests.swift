@@ -91,7 +91,7 @@ extension RealTimeTests {
         func expiry() async throws {
             try await withFake(TwoFactorTests.kind(period: 2)) { bank, fake in
                 try await bank.expect("/app/", status: 200)
-                // The step of the login has to be over: there is no second code in it.
+                // The time step of the login must be over: the step has no second code.
                 try await pause(for: .seconds(2))
                 try await fake.direct("/-fake/expire?at=25")
                 try await fake.expectPostsOnce(through: bank, at: "/app/transfer")

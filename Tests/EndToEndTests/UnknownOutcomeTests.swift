@@ -6,7 +6,7 @@ import Testing
 
 @Suite("A login whose outcome nobody knows")
 struct UnknownOutcomeTests {
-    /// What goes wrong at an endpoint of the login server.
+    /// A failure at an endpoint of the login server.
     struct Trouble: Sendable, CustomTestStringConvertible {
         var testDescription: String
         var effect: Fault.Effect
@@ -50,7 +50,7 @@ struct UnknownOutcomeTests {
             bank.upstream.faults.add(Fault(.cut(after: 0), at: .preauthorize, times: 1, skip: 2))
             try await bank.expect("/balance", status: 502, code: "login-failed")
             #expect(bank.pinAnswers == 1)
-            // The server had accepted it, so that it asks no more.
+            // The server had accepted the answer and therefore does not ask again.
             try await bank.expectRecovery(answers: 1)
         }
     }
@@ -89,7 +89,7 @@ struct UnknownOutcomeTests {
 }
 
 extension Bank {
-    /// Waits until requests work again, after so many answers in all, and with no latch closed.
+    /// Waits until requests succeed again, after `answers` answers in all, without a closed latch.
     fileprivate func expectRecovery(answers: Int, sourceLocation: SourceLocation = #_sourceLocation) async throws {
         let status = try await admin("/status")
         #expect(status.json?["latches"] == .array([]), sourceLocation: sourceLocation)

@@ -33,7 +33,7 @@ struct WebSEALServerTests {
         try await withFake(kind, user: "busy") { bank, fake in
             let first = try await bank.expect("/app/", status: 502, code: "login-failed")
             #expect(first.detail.contains("session"))
-            // Nobody asks again at once, whatever comes.
+            // No request is repeated at once, whatever the answer.
             for _ in 0..<5 { try await bank.expect("/app/", code: "login-failed") }
             #expect(Set(fake.logins) == ["busy too_many_sessions"] && fake.logins.count < 6)
             try await fake.direct("/-fake/expire")

@@ -39,7 +39,7 @@ struct WebSocketTests {
                     in: bank.folder)
                 #expect(large == "same\n")
             }
-            // The other worker's second multi handle may have come to stay, with the descriptors that it wakes itself by.
+            // The second worker's multi handle may now exist and keep the descriptors that wake it.
             #expect(await eventually { daemon.descriptors <= before + 4 })
             #expect(!daemon.log.contains("exchange failed"))
             for server in [plain, secure] { await server.stop() }

@@ -29,7 +29,7 @@ struct FailureListTests {
             let section = page.split(separator: "\n### `\(failure.code)`\n").dropFirst().first?
                 .split(separator: "\n##").first
             let words = section?.split { $0 == " " || $0 == "\n" }.joined(separator: " ") ?? ""
-            // What varies stands behind one of these signs.
+            // The variable part follows one of these characters.
             let cause = failure.cause.prefix { !"\"(:".contains($0) }
             #expect(words.contains(cause.trimmed), "\(failure.name): \(cause)")
         }
@@ -63,7 +63,7 @@ extension Substring {
     fileprivate var trimmed: Substring { last == " " ? dropLast() : self }
 }
 
-/// A failure as the caller is told of it.
+/// A failure as the caller sees it.
 struct Failure: Sendable {
     /// Its name in the list.
     let name: String

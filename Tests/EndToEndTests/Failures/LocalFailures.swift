@@ -7,7 +7,7 @@ import Testing
 
 /// Requests that go no further than to the proxy.
 enum LocalFailures {
-    /// What each of them comes to, by its name in the list.
+    /// Returns the answer to each request, by its name in the list.
     static func answers() async throws -> [String: Curl] {
         var configuration = BankConfiguration()
         configuration.mobileFirst = []

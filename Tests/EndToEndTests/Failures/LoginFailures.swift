@@ -6,9 +6,9 @@ internal import Glibc
 internal import TestSupport
 import Testing
 
-/// Logins that win no session.
+/// Logins that establish no session.
 enum LoginFailures {
-    /// What each of them comes to, by its name in the list.
+    /// Returns the answer to each request, by its name in the list.
     static func answers() async throws -> [String: Curl] {
         async let schemes = challenges()
         async let kept = checks("attempts-kept") { $0.startingAttempts = ["PinCodeAttempts": 1] }

@@ -6,9 +6,9 @@ internal import Glibc
 internal import TestSupport
 import Testing
 
-/// Upstreams that cannot be reached, that fail the TLS handshake, or that answer with what is no HTTP.
+/// Upstreams that cannot be reached, that fail the TLS handshake, or whose answer is not HTTP.
 enum UpstreamFailures {
-    /// What each of them comes to, by its name in the list.
+    /// Returns the answer to each request, by its name in the list.
     static func answers() async throws -> [String: Curl] {
         var answers: [String: Curl] = [:]
         let servers = try await TLSServers()
@@ -121,7 +121,7 @@ final class TLSServers: Sendable {
     func stop() async { await nginx.end() }
 }
 
-/// A port at which connections wait for ever: its queue is full, and nobody takes them.
+/// A port at which connections wait for ever: its queue is full, and none is accepted.
 final class FullListener: Sendable {
     let port: UInt16
     private let listener: RawListener
@@ -130,7 +130,7 @@ final class FullListener: Sendable {
     init() throws {
         listener = try RawListener()
         port = listener.port
-        // More than `listen` was told, as the kernel adds one.
+        // One more than the argument of `listen`, as the kernel adds one.
         waiting = (0..<4).map { _ in
             socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue), 0)
         }

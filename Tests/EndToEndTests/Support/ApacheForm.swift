@@ -4,10 +4,10 @@
 internal import Glibc
 internal import TestSupport
 
-/// A real Apache httpd with `mod_auth_form` and `mod_session_cookie` in front of a plain upstream. The login page is the
-/// document of its 401; the form goes to `/login/submit` and carries a hidden field.
+/// A real Apache httpd with `mod_auth_form` and `mod_session_cookie` in front of a plain upstream. The login page is
+/// the document of its 401; the form goes to `/login/submit` and carries a hidden field.
 ///
-/// User ann, password demo. Whom it lets in is handed on as `X-Remote-User`.
+/// User ann, password demo. The name of an authenticated user is sent on as `X-Remote-User`.
 final class ApacheForm: Sendable {
     /// The port that it listens on.
     let port = Ports.next()
@@ -85,7 +85,7 @@ final class ApacheForm: Sendable {
 
     /// The requests that it answered: method, path, status.
     var requests: [Substring] { folder.text(of: "access.log").split(separator: "\n") }
-    /// How many forms were submitted.
+    /// Number of submitted forms.
     var submissions: Int { requests.count { $0.hasPrefix("POST /login/submit") } }
 
     /// Ends it.

@@ -11,7 +11,7 @@ import Testing
 final class Bank: Sendable {
     /// The upstream.
     let upstream: FakeUpstream
-    /// Where the daemon keeps its configuration, its state and its log.
+    /// The folder of the daemon's configuration, state and log.
     let folder: Folder
     /// The proxy's port.
     let port: UInt16
@@ -27,9 +27,9 @@ final class Bank: Sendable {
         try upstream.start()
     }
 
-    /// What has happened upstream.
+    /// Everything that happened upstream.
     var record: Record { upstream.recorder.record }
-    /// How many answers reached the PIN check.
+    /// Number of answers that reached the PIN check.
     var pinAnswers: Int { record.answerCount(to: "PinCodeAttempts") }
     /// The daemon.
     var daemon: DaemonProcess {
@@ -136,8 +136,8 @@ final class Bank: Sendable {
     }
 }
 
-/// Runs a scenario: starts the bank and the daemon, and ends both whatever comes of it. The daemon must end in order,
-/// and what it sent must have been right for the upstream.
+/// Runs a scenario: starts the bank and the daemon, and always ends both. The daemon must end in order, and its
+/// requests must have been right for the upstream.
 ///
 /// The configuration may use `${PROXY_PORT}`, `${UPSTREAM_PORT}` and `${FOLDER}`.
 func withBank(
@@ -163,7 +163,7 @@ func withBank(
     }
 }
 
-/// The configuration that a scenario runs with: the fakes' bank, and whatever the scenario needs otherwise.
+/// The configuration of a scenario: the fakes' bank, and the scenario's changes.
 struct BankConfiguration: Sendable {
     /// The listeners, each with all its lines; `nil`: the usual one, with the routes for what needs no login.
     var listeners: String?
@@ -171,7 +171,7 @@ struct BankConfiguration: Sendable {
     var adminPort: UInt16?
     /// Further lines of `upstreams.bank`.
     var bank: [String] = []
-    /// The lines of `upstreams.bank.mobilefirst` after its address; none: the bank is no MobileFirst server.
+    /// The lines of `upstreams.bank.mobilefirst` after its address; empty: the bank is not a MobileFirst server.
     var mobileFirst = ["application: com.sample.pincode", "platform: android", #"version: "1.0""#]
     /// Further upstreams, each with all its lines.
     var upstreams: [String] = []

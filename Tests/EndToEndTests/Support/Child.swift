@@ -5,10 +5,10 @@ internal import Glibc
 internal import Synchronization
 import TestSupport
 
-/// A program that a test has started. It dies with the thread that started it, which lives until it ends: nothing is
-/// left behind, not even where the test process crashes.
+/// A program that a test has started. It dies with the thread that started it, which lives until the program ends: no
+/// process remains, not even if the test process crashes.
 final class Child: Sendable {
-    /// What is to be started, and with what.
+    /// The program, its arguments, its environment and its files.
     struct Start: Sendable {
         /// Path and arguments of the program.
         var arguments: [String]
@@ -81,7 +81,7 @@ final class Child: Sendable {
     }
 }
 
-/// Why a program could not be started.
+/// A program could not be started.
 struct ChildError: Error, CustomStringConvertible {
     var description: String
 }

@@ -48,7 +48,7 @@ struct Command: Sendable {
     }
 }
 
-/// What every program is started with: nothing of the tests' own environment but the way to its libraries.
+/// Returns the environment of every program: the library path of the tests' own environment, and nothing else of it.
 func baseEnvironment(_ folder: Folder) -> [String: String] {
     var environment = [
         "PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": folder.path, "LANG": "C.UTF-8",
@@ -71,7 +71,7 @@ enum Binary {
 
 /// The sources that these tests are part of.
 enum Repository {
-    /// Where they are.
+    /// The absolute path of the repository.
     static let path = #filePath.split(separator: "/").dropLast(4).map { "/\($0)" }.joined()
 
     /// The path of a file of theirs.

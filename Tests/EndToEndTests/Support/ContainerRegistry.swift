@@ -52,7 +52,7 @@ final class ContainerRegistry: Sendable {
     /// The requests that the token service got: the status of its answer, and the scopes asked for.
     var tokenRequests: [String] { folder.text(of: "requests").split(separator: "\n").map(String.init) }
 
-    /// How long tokens live from now on, in seconds.
+    /// Sets the lifetime of tokens from now on, in seconds.
     func letTokensLive(seconds: Int) { folder.write("\(seconds)", to: "life") }
 
     /// Ends both.

@@ -4,7 +4,7 @@
 internal import FakeServers
 internal import Synchronization
 
-/// What the real `curl` got.
+/// The answer that the real `curl` received.
 struct Curl: Sendable {
     /// curl's exit code: 0, or 18, 52, 56 … where the connection broke.
     var exit: Int32
@@ -14,21 +14,21 @@ struct Curl: Sendable {
     var fields: [(name: String, value: String)]
     /// The body.
     var body: [UInt8]
-    /// What curl complained of.
+    /// The error messages of curl.
     var errors: String
 
     /// The body as text.
     var text: String { String(decoding: body, as: UTF8.self) }
     /// The body as JSON.
     var json: JSON? { JSON(parsing: body) }
-    /// The `code` of a problem document; `nil` where it is none.
+    /// The `code` of a problem document; `nil` if the answer is not one.
     var code: String? {
         field("content-type") == "application/problem+json" ? json?["code"]?.string : nil
     }
     /// The `detail` of a problem document.
     var detail: String { json?["detail"]?.string ?? "" }
 
-    /// What came, for a message: at most the beginning of it.
+    /// The beginning of the answer, for a message.
     var summary: String { "curl \(exit) \(errors)\(status) \(String(decoding: body.prefix(600), as: UTF8.self))" }
 
     /// The value of a field.

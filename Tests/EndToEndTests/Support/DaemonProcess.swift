@@ -42,12 +42,12 @@ final class DaemonProcess: Sendable {
     /// All that it has logged, and those before it in the same folder.
     var log: String { folder.text(of: Self.logName) }
 
-    /// Waits until the log holds that text so many times.
+    /// Waits until the log contains `text` at least `times` times.
     func waitForLog(_ text: String, times: Int = 1) async -> Bool {
         await eventually { log.components(text) >= times }
     }
 
-    /// How many descriptors it holds.
+    /// Number of open descriptors.
     var descriptors: Int { entries(of: "/proc/\(child.pid)/fd").count }
 
     /// The `RLIMIT_NOFILE` that leaves it room for `count` more descriptors. The limit is one of numbers: those that are
@@ -80,7 +80,7 @@ final class DaemonProcess: Sendable {
 }
 
 extension String {
-    /// How often that text occurs.
+    /// Returns how often that text occurs.
     func components(_ text: String) -> Int {
         var count = 0
         var rest = self[...]

@@ -52,7 +52,7 @@ final class FakeServer: Sendable {
 
     fileprivate func stop() async { await runs.withLock(\.last)?.stop() }
 
-    /// What it has printed behind that word, line by line.
+    /// Returns the output lines that begin with that word, without the word.
     func lines(_ word: String) -> [String] {
         runs.withLock(\.self).flatMap { run in
             run.output.split(separator: "\n").filter { $0.hasPrefix("\(word) ") }
@@ -61,13 +61,13 @@ final class FakeServer: Sendable {
     }
 }
 
-/// Which fake a scenario is about, and what the configuration says of it.
+/// A fake for a scenario, and its part of the configuration.
 struct FakeKind: Sendable, CustomTestStringConvertible {
     /// The script's name.
     var script: String
     /// Its arguments after the port; `${FOLDER}` is the scenario's folder.
     var arguments: [String] = []
-    /// Its certificate among those of `Tests/Scripts/certificates`, where it is behind TLS.
+    /// Its certificate among those of `Tests/Scripts/certificates`, if TLS is in front of it.
     var certificate: String?
     /// The lines of its challenge after its name, its place and its credential.
     var challenge: String

@@ -3,7 +3,7 @@
 
 internal import Glibc
 
-/// A folder of a test's own, removed with all that is in it when nobody holds it any more.
+/// A folder of a test's own, removed with its contents when the last reference is gone.
 final class Folder: Sendable {
     /// Its path, short enough for the path of a socket below it.
     let path: String
@@ -17,9 +17,9 @@ final class Folder: Sendable {
 
     deinit { removeAll() }
 
-    /// Removes it now, and not only when the last thread has let go of it, which may be after the end of the tests.
+    /// Removes the folder now, not only when the last thread has released it, which may be after the end of the tests.
     ///
-    /// With COUNTERSIGN_KEEP=1 everything stays, for somebody who looks for the reason of a failure.
+    /// With COUNTERSIGN_KEEP=1 everything stays, to find the reason of a failure.
     func removeAll() {
         if unsafe getenv("COUNTERSIGN_KEEP") == nil { remove(path) }
     }
@@ -52,7 +52,7 @@ final class Folder: Sendable {
         return file
     }
 
-    /// The bytes of a file; none where there is none.
+    /// Returns the bytes of a file; empty if there is no such file.
     func bytes(of name: String) -> [UInt8] { readFile(path(of: name)) }
 
     /// A file as text.
@@ -62,7 +62,7 @@ final class Folder: Sendable {
     var files: [String] { filesBelow(path) }
 }
 
-/// The bytes of a file, of any kind (`/proc` too); none where there is none.
+/// Returns the bytes of a file, of any kind (`/proc` too); empty if there is no such file.
 func readFile(_ path: String) -> [UInt8] {
     let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
     guard descriptor >= 0 else { return [] }

@@ -7,7 +7,7 @@ internal import TestSupport
 
 /// A real web server that demands Basic or Digest in front of a plain upstream: nginx, or Apache httpd.
 ///
-/// Both hand on whom they let in as `X-Remote-User`.
+/// Both send on the name of an authenticated user as `X-Remote-User`.
 final class GuardedServer: Sendable {
     /// The port that it listens on.
     let port: UInt16
@@ -126,9 +126,9 @@ final class GuardedServer: Sendable {
 
     /// The requests that it answered: method, path, status, and `Authorization` in brackets.
     var requests: [String] { folder.text(of: "access.log").split(separator: "\n").map(String.init) }
-    /// How many of them it refused.
+    /// Number of refused requests.
     var refusals: Int { requests.count { $0.contains(" 401 [") } }
-    /// How many of them carried an answer.
+    /// Number of requests that carried credentials.
     var answers: Int { requests.count { !$0.hasSuffix("[-]") } }
 
     /// Ends it and starts it again.

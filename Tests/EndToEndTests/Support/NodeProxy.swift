@@ -8,7 +8,7 @@ import Testing
 
 /// The proxy of several nodes, as its shipped configuration has it: between the callers and the upstream, with countersign beside it.
 final class NodeProxy: Sendable {
-    /// Which one, with what is shipped for it.
+    /// The proxies for which a configuration is shipped.
     enum Kind: String, Sendable, CaseIterable {
         case envoy = "envoy/envoy.yaml"
         case haproxy = "haproxy/haproxy.cfg"
@@ -38,7 +38,7 @@ final class NodeProxy: Sendable {
         }
     }
 
-    /// What it has said.
+    /// The log and the output of the proxy.
     var log: String { folder.text(of: "error.log") + folder.text(of: "err") + folder.text(of: "out") }
 
     /// Requests a path, under the name that callers use.
@@ -89,7 +89,7 @@ final class NodeProxy: Sendable {
     }
 }
 
-/// Who listens where in a scenario with a proxy in front of several nodes.
+/// The addresses in a scenario with a proxy in front of several nodes.
 struct NodeAddresses: Sendable {
     let callers = Ports.next()
     let authority = Ports.next()

@@ -6,7 +6,7 @@ internal import Synchronization
 
 /// The socket that a service manager waits at for `READY=1` and the like (sd_notify(3)).
 final class NotifySocket: Sendable {
-    /// What `NOTIFY_SOCKET` is to be.
+    /// The value of `NOTIFY_SOCKET`.
     let path: String
     private let folder: Folder
     private let descriptor: Int32
@@ -43,7 +43,7 @@ final class NotifySocket: Sendable {
         }
     }
 
-    /// Waits until so many lines begin with that text.
+    /// Waits until at least `times` lines begin with that text.
     func wait(for text: String, times: Int = 1) async -> Bool {
         await eventually { lines.count { $0.hasPrefix(text) } >= times }
     }

@@ -7,7 +7,7 @@ internal import TestSupport
 
 /// A plain socket, for what curl cannot do. Blocking: to be used within `offPool`.
 final class RawConnection: Sendable {
-    /// How a connection came to its end.
+    /// The way in which a connection ended.
     enum End: Sendable, Equatable {
         /// In order.
         case closed
@@ -59,7 +59,7 @@ final class RawConnection: Sendable {
     /// Ends our side.
     func finish() { shutdown(descriptor, Int32(SHUT_WR)) }
 
-    /// What comes until the connection ends, and how it ends.
+    /// Returns the bytes until the connection ends, and how it ends.
     func rest() -> (bytes: [UInt8], end: End) {
         var bytes: [UInt8] = []
         while true {
@@ -71,7 +71,7 @@ final class RawConnection: Sendable {
         }
     }
 
-    /// What comes until it holds that text, or the end.
+    /// Returns the bytes until they contain that text, or until the end.
     func receive(until text: String) -> String {
         var bytes: [UInt8] = []
         while !String(decoding: bytes, as: UTF8.self).contains(text) {
@@ -138,7 +138,7 @@ struct RawResponse: Sendable {
     }
 }
 
-/// A port that is taken, by nobody who would answer.
+/// A port that is taken, at which no connection is answered.
 final class RawListener: Sendable {
     /// The port.
     let port = Ports.next()

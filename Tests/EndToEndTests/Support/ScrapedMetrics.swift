@@ -4,7 +4,7 @@
 internal import FakeServers
 import Testing
 
-/// What the daemon's `/metrics` said, read by Prometheus' own parser.
+/// The daemon's `/metrics`, read by Prometheus' own parser.
 struct ScrapedMetrics: Sendable {
     /// The names of the families, without `_total`.
     let families: Set<String>

@@ -12,7 +12,7 @@ final class ScriptServer: Sendable {
 
     /// Starts that script with those arguments.
     init(_ script: String, _ arguments: [String], in folder: Folder) async throws {
-        // Of a script in a folder the last part: the outputs stand side by side.
+        // The last part of the path of a script in a folder: the outputs are beside each other.
         name = "\(script.split(separator: "/").last ?? "")-\(Ports.next())"
         self.folder = folder
         let path = #filePath.split(separator: "/").dropLast(4).map { "/\($0)" }.joined() + "/Tests/Scripts/\(script)"

@@ -5,13 +5,13 @@ import Testing
 
 /// A scenario under a real systemd, with the shipped units and the demonstration's upstream at port 8081.
 struct SystemdScenario {
-    /// What `/etc/countersign/countersign.yaml` is.
+    /// The contents of `/etc/countersign/countersign.yaml`.
     var configuration = Self.bank
     /// Further files: what they hold, and where they go.
     var files: [String: String] = ["/etc/countersign/secrets/bank-pin.pin": "1234"]
     /// A package that is copied to that path; without one, program and units are put in place as they are.
     var package: (file: DebianPackage, path: String)?
-    /// What the drop-ins of countersign.service and countersign@.service say.
+    /// The drop-in of countersign.service and countersign@.service.
     var dropIn: String? = """
         [Service]
         LoadCredential=bank-pin.pin:/etc/countersign/secrets/bank-pin.pin
@@ -110,7 +110,7 @@ struct DebianPackage: Sendable {
         path = made.output.split(separator: "\n").last.map(String.init) ?? ""
     }
 
-    /// What `dpkg-deb` says of it.
+    /// Returns the output of `dpkg-deb` about the package.
     func ask(_ arguments: String...) async throws -> String {
         try await Command.run(["dpkg-deb"] + arguments + [path], in: folder).output
     }

@@ -16,22 +16,22 @@ func goingOn(
     try await TestSupport.goingOn(until: condition, round)
 }
 
-/// Runs blocking work on a thread of its own and waits for it without blocking a thread of the tests' pool, which has
-/// no more of them than the machine has cores.
+/// Runs blocking work on a thread of its own. The calling task waits without blocking a thread of the tests' pool,
+/// which has only one thread per core.
 func offPool<Value: Sendable>(_ work: @escaping @Sendable () -> Value) async -> Value {
     await withCheckedContinuation { continuation in
         inBackground { continuation.resume(returning: work()) }
     }
 }
 
-/// The same for work that throws.
+/// Runs blocking work that may throw on a thread of its own.
 func offPool<Value: Sendable>(_ work: @escaping @Sendable () throws -> Value) async throws -> Value {
     let result: Result<Value, any Error> = await offPool { Result { try work() } }
     return try result.get()
 }
 
-/// Lets so many scenarios run at once: Swift Testing starts all tests together, and a machine of two cores would then
-/// have every daemon of them wait for every other.
+/// Limits the number of scenarios that run at once: Swift Testing starts all tests together, and on two cores every
+/// daemon would then wait for every other.
 actor Slots {
     private static let shared = Slots(free: 4)
 
