@@ -3,10 +3,11 @@
 
 internal import Synchronization
 
-/// The upstream that most tests speak to: on one loopback port a MobileFirst server with the adapter `bank`, areas behind HTTP Basic, Digest and NTLM, one behind a login page, and one that is open.
+/// The upstream of most tests, on one loopback port. It has a MobileFirst server with the adapter `bank`, areas with
+/// HTTP Basic, Digest and NTLM, one with a login page, and an open one.
 package final class FakeUpstream: Sendable {
-    /// The MobileFirst server below `/mfp/api/`: check PinCodeAttempts (PIN 1234, three attempts, blocked 60 s), which the
-    /// scope element `accessRestricted` stands for.
+    /// The MobileFirst server below `/mfp/api/`: check PinCodeAttempts (PIN 1234, three attempts, blocked 60 s), to
+    /// which the scope element `accessRestricted` is mapped.
     package let mobileFirst: FakeMobileFirst
     /// The login page before `/form/`: user ann, password demo.
     package let form: FormLogin
@@ -16,11 +17,11 @@ package final class FakeUpstream: Sendable {
     package let checks: CheckArea
     /// The resources below `/worklight/` as a server of Worklight 6.x guards them: PIN 1234.
     package let composite: CompositeArea
-    /// The area behind HTTP Digest, `/digest/`: user ann, password demo.
+    /// The area with HTTP Digest, `/digest/`: user ann, password demo.
     package let digest: DigestArea
-    /// What has happened, in all areas.
+    /// The record of all areas.
     package let recorder: Recorder
-    /// What is to go wrong, in all areas.
+    /// The planned faults of all areas.
     package let faults: FaultPlan
     /// The server itself.
     package let server: LoopbackServer
@@ -86,11 +87,11 @@ package final class FakeUpstream: Sendable {
     /// The port it listens on, or is to listen on.
     package var port: UInt16 { server.port }
 
-    /// What the address to give as `upstreams.….url` is, so that `/balance` is the balance.
+    /// The address for `upstreams.….url`, by which `/balance` is the balance.
     package var bankURL: String { "http://127.0.0.1:\(port)/mfp/api/adapters/bank/" }
 }
 
-/// The handler that stands before all areas, if there is one.
+/// The handler that precedes all areas, if there is one.
 private final class Overrides: Sendable {
     private let current = Mutex<(@Sendable (FakeRequest) -> FakeResponse?)?>(nil)
 

@@ -162,7 +162,7 @@ struct ServerTests {
         let server = LoopbackServer { request in
             arrived.withLock { $0 += 1 }
             Bell.shared.ring()
-            // Nobody is answered before several are there.
+            // No request is answered before several have arrived.
             _ = Bell.shared.wait { arrived.withLock { $0 } > 4 }
             return .text(200, request.path)
         }

@@ -174,7 +174,7 @@ struct TokenTests {
 }
 
 extension TestPhone {
-    /// Somebody who claims to be that client and has another key.
+    /// Returns another phone that claims to be that client but has another key.
     fileprivate static func stranger(to phone: TestPhone, key: TestKey) -> TestPhone {
         var phone = phone
         phone.key = key

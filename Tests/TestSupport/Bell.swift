@@ -4,7 +4,7 @@
 internal import Glibc
 internal import Synchronization
 
-/// Rung whenever something has happened that somebody may wait for: a condition is looked at then, and never in between.
+/// A signal that state has changed: conditions are checked when it rings, and never in between.
 @safe
 package final class Bell: @unchecked Sendable {
     // Safe to share: the system's lock guards the rest; neither it nor the condition variable moves.
@@ -42,7 +42,8 @@ package final class Bell: @unchecked Sendable {
         for waiter in waiters { waiter.resume() }
     }
 
-    /// Blocks until `condition` holds. Returns false where that takes five minutes: then it does not come, or nobody rang for it.
+    /// Blocks until `condition` holds. Returns false after five minutes: the condition will not hold, or its change did
+    /// not ring.
     package func wait(until condition: () -> Bool) -> Bool {
         var end = timespec()
         unsafe clock_gettime(CLOCK_REALTIME, &end)
@@ -89,7 +90,7 @@ package final class Signal: Sendable {
     /// A signal that has not been given.
     package init() {}
 
-    /// Whether it was given.
+    /// True once the signal was given.
     package var isSet: Bool { isFired.load(ordering: .acquiring) }
 
     /// Gives it: everybody who waits goes on.
@@ -116,7 +117,7 @@ package func untilCancelled() async {
     }
 }
 
-/// The notes, in order, taken on whatever thread. Each note rings the bell of the process.
+/// Notes in order, taken on any thread. Each note rings the bell of the process.
 package final class Notes: Sendable {
     private let notes = Mutex<[String]>([])
 

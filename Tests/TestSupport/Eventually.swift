@@ -6,10 +6,10 @@ internal import Glibc
 /// The time that a test waits for what does not come: the one bound of all waits. One that passes does not take so long on any machine.
 let limit = Duration.seconds(300)
 
-/// Blocks until `condition` holds, which nobody can ring a bell for: another process brings it about, or a thread that knows nothing of
-/// tests. Returns false where that takes five minutes.
+/// Blocks until `condition` holds, for a change that cannot ring a bell: one by another process, or by a thread that
+/// does not know about tests. Returns false after five minutes.
 ///
-/// It is looked at 100 times a second. What this process can tell of is waited for by `Bell` and `Signal`.
+/// The condition is checked 100 times a second. For changes in this process there are `Bell` and `Signal`.
 package func blockUntil(_ condition: () throws -> Bool) rethrows -> Bool {
     let end = ContinuousClock.now + limit
     while true {

@@ -3,12 +3,13 @@
 
 internal import Glibc
 
-/// A table of `Tests/Judges`: what somebody else expects, a case a line.
+/// A table of `Tests/Judges`: behaviour expected by other projects, one case per line.
 package struct JudgeTable: Sendable {
     /// The columns of each line.
     package let rows: [[String]]
 
-    /// The table of that name. Traps if there is none, or nothing in it: a test without cases cannot fail.
+    /// Reads the table of that name. Traps if there is no such table, or if it is empty: a test without cases cannot
+    /// fail.
     package init(_ name: String) {
         let folder = #filePath.split(separator: "/").dropLast(2).map { "/\($0)" }.joined()
         let path = "\(folder)/Judges/\(name).tsv"

@@ -18,7 +18,7 @@ package func withLoopback<Value>(port: UInt16, _ body: (UnsafePointer<sockaddr>,
     }
 }
 
-/// How many sockets of this process have one of these ports at either end.
+/// Returns the number of this process's sockets with one of these ports at either end.
 package func openSockets(at ports: Set<UInt16>) -> Int {
     (Int32(0)..<8192).count { descriptor in
         [SocketAddress.local(of: descriptor), SocketAddress.peer(of: descriptor)].contains { address in
@@ -27,7 +27,7 @@ package func openSockets(at ports: Set<UInt16>) -> Int {
     }
 }
 
-/// A TCP socket that is bound to a free port of 127.0.0.1 and does not listen yet, and that port.
+/// Returns a TCP socket that is bound to a free port of 127.0.0.1 and does not listen yet, and that port.
 package func loopbackSocket() -> (descriptor: Int32, port: UInt16) {
     let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     let isBound = unsafe withLoopback(port: 0) { unsafe bind(descriptor, $0, $1) } == 0
@@ -53,7 +53,7 @@ package enum Ports {
     /// Begins anywhere, so that the tests of two clones on one machine do not meet.
     private static let last = Mutex(UInt16.random(in: 10_000..<31_000))
 
-    /// A port of 127.0.0.1 that nobody listens on, and that is handed out once.
+    /// Returns a port of 127.0.0.1 without a listener, which is handed out once.
     package static func next() -> UInt16 {
         while true {
             let port = last.withLock { last in

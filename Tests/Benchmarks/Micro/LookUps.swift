@@ -8,7 +8,7 @@ import Secrets
 
 @testable import ChallengeClient
 
-// What is looked up for a request.
+// Look-ups of a request.
 extension MicroBenchmark {
     static let lookUps = [
         MicroBenchmark(name: "look a held session up") {

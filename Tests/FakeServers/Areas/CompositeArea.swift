@@ -16,7 +16,7 @@ package final class CompositeArea: Sendable {
 
     private let sessions = Mutex<[String: Session]>([:])
     private let recorder: Recorder
-    /// When sessions end by themselves.
+    /// The time at which sessions end by themselves.
     package let sessionEnd = SessionEnd()
 
     init(recorder: Recorder) {
@@ -103,8 +103,8 @@ package final class CompositeArea: Sendable {
     }
 }
 
-/// Resources that name a security check themselves: 401 with `{"challenges": …}`, answered at `/checks/login`; PIN 1234, three
-/// attempts. What is won is the cookie `checks`.
+/// Resources that name a security check themselves: 401 with `{"challenges": …}`, answered at `/checks/login`; PIN
+/// 1234, three attempts. The session is the cookie `checks`.
 package final class CheckArea: Sendable {
     private struct State {
         var sessions: [String: ContinuousClock.Instant?] = [:]
@@ -113,7 +113,7 @@ package final class CheckArea: Sendable {
 
     private let state = Mutex(State())
     private let recorder: Recorder
-    /// When sessions end by themselves.
+    /// The time at which sessions end by themselves.
     package let sessionEnd = SessionEnd()
 
     init(recorder: Recorder) {
@@ -167,7 +167,7 @@ package final class CheckArea: Sendable {
     }
 }
 
-/// When the sessions of an area end by themselves: with a request that a test names, or after their life.
+/// The end of an area's sessions: with a request that a test chooses, or after their lifetime.
 package final class SessionEnd: Sendable {
     private struct State {
         var requestsLeft = 0
@@ -176,16 +176,16 @@ package final class SessionEnd: Sendable {
 
     private let state = Mutex(State())
 
-    /// All sessions end once so many more requests have been served.
+    /// Ends all sessions after `count` more requests.
     package func comes(afterRequests count: Int) { state.withLock { $0.requestsLeft = count } }
 
-    /// Each session from now on lives so many seconds, which its cookie says; `nil`: until something else ends it.
+    /// Sets the lifetime in seconds of each session from now on, which its cookie contains; `nil`: no limit.
     package func comes(afterSeconds seconds: Int?) { state.withLock { $0.life = seconds } }
 
-    /// What a session's cookie says of its end.
+    /// The attributes of a session's cookie about its end.
     var attributes: String { state.withLock { $0.life }.map { "; Max-Age=\($0)" } ?? "" }
 
-    /// When a session that begins now ends.
+    /// The end of a session that begins now.
     var instant: ContinuousClock.Instant? {
         state.withLock { $0.life }.map { ContinuousClock.now + .seconds($0) }
     }
@@ -201,6 +201,6 @@ package final class SessionEnd: Sendable {
 }
 
 extension ContinuousClock.Instant? {
-    /// Whether it is over; never, where there is none.
+    /// True if the instant has passed; false for `nil`.
     var isOver: Bool { map { ContinuousClock.now >= $0 } ?? false }
 }

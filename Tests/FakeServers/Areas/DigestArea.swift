@@ -4,12 +4,12 @@
 internal import Crypto
 internal import Synchronization
 
-/// An area behind HTTP Digest (RFC 7616), with nonces that it remembers and counts that must never come twice.
+/// An area with HTTP Digest (RFC 7616), whose nonces it remembers and whose counts must never repeat.
 package final class DigestArea: Sendable {
     private let recorder: Recorder
     private let state = Mutex(State())
 
-    /// How the area behaves; a test may change it.
+    /// The area's behaviour; a test may change it.
     package struct Rules: Sendable {
         /// The protection space.
         package var realm = "Demo"
@@ -21,13 +21,13 @@ package final class DigestArea: Sendable {
         package var algorithms = ["SHA-256", "MD5"]
         /// The protection offered; `nil` is a server of RFC 2069.
         package var protection: String? = "auth"
-        /// Whether the user's name is to come hashed.
+        /// True if the user name must be hashed.
         package var hashesUserName = false
         /// After how many requests a nonce is stale; `nil` is never.
         package var nonceUses: Int?
-        /// Whether each accepted answer brings the next nonce.
+        /// True if each accepted answer brings the next nonce.
         package var givesNextNonce = false
-        /// Whether a stale nonce is called so.
+        /// True if a stale nonce is reported as `stale`.
         package var saysStale = true
 
         /// SHA-256 and MD5, and nonces that last.
@@ -88,7 +88,7 @@ package final class DigestArea: Sendable {
     }
 }
 
-/// What the area thinks of an answer.
+/// The area's verdict on an answer.
 private enum DigestVerdict: Equatable {
     case broken(String)
     case right
@@ -155,7 +155,7 @@ extension DigestArea.State {
 
 /// The value of `Authorization: Digest`, as a server takes it apart (RFC 7616 §3.4).
 struct DigestAnswer {
-    /// What RFC 7616 §3.4 forbids and this holds.
+    /// The violation of RFC 7616 §3.4 in this answer; `nil` if there is none.
     let breach: String?
     private var values: [String: String] = [:]
 

@@ -12,7 +12,7 @@ package final class FormLogin: Sendable {
     private let recorder: Recorder
     private let state: Mutex<State>
 
-    /// How the login behaves; a test may change it.
+    /// The login's behaviour; a test may change it.
     package struct Rules: Sendable {
         /// The user.
         package var user = "ann"
@@ -26,7 +26,7 @@ package final class FormLogin: Sendable {
         package var sessionLife: Int64 = 1800
         /// The status of the redirect to the saved address: 303, in old versions 302.
         package var successStatus = 303
-        /// Whether a wrong password is answered with the login page again and not with an error page.
+        /// True if a wrong password is answered with the login page again and not with an error page.
         package var isWrongAnsweredWithForm = false
         /// After how many wrong passwords the user is locked out, which a page says with 200; `nil` is never.
         package var locksAfter: Int?
@@ -54,12 +54,12 @@ package final class FormLogin: Sendable {
         state.withLock { $0.sessions.removeAll() }
     }
 
-    /// Whether a request answers the login page: any path that ends so, as Tomcat has it.
+    /// Returns true if a request answers the login page: any path with that end, as in Tomcat.
     package func isSubmission(_ request: FakeRequest) -> Bool {
         request.path.hasPrefix(contextPath + "/") && request.path.hasSuffix("/j_security_check")
     }
 
-    /// Lets a request through to what is protected, perhaps as the one saved earlier, or answers in its place.
+    /// Passes a request on to the protected resource, perhaps as the one saved earlier, or answers in its place.
     package func respond(to request: FakeRequest, inside: (FakeRequest) -> FakeResponse) -> FakeResponse {
         let now = clock.now()
         if isSubmission(request) { return submit(request, now: now) }
@@ -101,13 +101,13 @@ package final class FormLogin: Sendable {
     }
 }
 
-/// What becomes of a request that is no submission.
+/// The outcome of a request that is not a submission.
 private enum Admission {
     case admitted(FakeRequest)
     case refused(FakeResponse)
 }
 
-/// What the authenticator remembers.
+/// The authenticator's state.
 private struct State: Sendable {
     var rules = FormLogin.Rules()
     var sessions: [String: FormSession] = [:]
@@ -155,7 +155,7 @@ private struct State: Sendable {
         guard var session = sessions.removeValue(forKey: id) else {
             return .html(408, page("The time allowed for the login process has been exceeded."))
         }
-        // Nobody who knew the identifier before the login shall know it afterwards (session fixation).
+        // An identifier known before the login must not be valid afterwards (session fixation).
         let fresh = randomName().uppercased()
         session.isLoggedIn = true
         session.lastUse = now

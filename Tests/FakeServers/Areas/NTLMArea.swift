@@ -4,7 +4,7 @@
 internal import Crypto
 internal import Synchronization
 
-/// An area behind NTLM (MS-NTHT): user ann, password demo, any domain. What it authenticates are connections, not requests.
+/// An area with NTLM (MS-NTHT): user ann, password demo, any domain. It authenticates connections, not requests.
 final class NTLMArea: Sendable {
     private enum Step {
         case challenged([UInt8])
@@ -61,7 +61,7 @@ final class NTLMArea: Sendable {
     }
 }
 
-/// What a client says last: who it is, and that it knows the password (MS-NLMP §2.2.1.3).
+/// The client's last message: its user, and a proof of the password (MS-NLMP §2.2.1.3).
 struct NTLMAnswer: Equatable {
     var user: String
     var domain: String
@@ -69,7 +69,7 @@ struct NTLMAnswer: Equatable {
     var proof: [UInt8]
     var blob: [UInt8]
 
-    /// Parses an AUTHENTICATE_MESSAGE with an answer of NTLM version 2; `nil` where it is none.
+    /// Parses an AUTHENTICATE_MESSAGE with an answer of NTLM version 2; `nil` if the bytes are not one.
     init?(parsing message: [UInt8]) {
         guard NTLMMessage.kind(of: message) == 3, let answer = Self.field(at: 20, of: message), answer.count > 16,
             let domain = Self.field(at: 28, of: message), let user = Self.field(at: 36, of: message)
@@ -80,7 +80,7 @@ struct NTLMAnswer: Equatable {
         self.domain = String(decoding: Self.units(domain), as: UTF16.self)
     }
 
-    /// Whether it was made with that password and for that challenge (MS-NLMP §3.3.2).
+    /// Returns true if the answer was made with that password and for that challenge (MS-NLMP §3.3.2).
     func knows(_ password: String, challenge: [UInt8]) -> Bool {
         let owner = NTLMMessage.utf16(user.uppercased() + domain)
         let key = Self.code(owner, key: md4(NTLMMessage.utf16(password)))
@@ -91,7 +91,7 @@ struct NTLMAnswer: Equatable {
         Array(HMAC<Insecure.MD5>.authenticationCode(for: message, using: SymmetricKey(data: key)))
     }
 
-    /// Length, room and place of a field stand in eight bytes of the head.
+    /// Length, capacity and offset of a field are in eight bytes of the head.
     private static func field(at place: Int, of message: [UInt8]) -> [UInt8]? {
         guard message.count >= place + 8 else { return nil }
         let length = Int(message[place]) | Int(message[place + 1]) << 8
@@ -105,11 +105,11 @@ struct NTLMAnswer: Equatable {
     }
 }
 
-/// What both sides' messages have in common, and the one of the server.
+/// The parts that both sides' messages have in common, and the server's message.
 enum NTLMMessage {
     private static let signature = Array("NTLMSSP\0".utf8)
 
-    /// Which of the three messages it is; `nil` where it is none.
+    /// Returns the number of the message, 1 to 3; `nil` if the bytes are not one.
     static func kind(of message: [UInt8]) -> Int? {
         guard message.count >= 12, message.starts(with: signature) else { return nil }
         return Int(message[8])

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// What the areas hold: answers that tell how a request arrived, and bodies of any size and pace.
+/// The resources of the areas: answers that describe how a request arrived, and bodies of any size and pace.
 enum SampleResources {
-    /// The adapter `bank`: balance and transfer behind the PIN code, the rest likewise, `whoami` for any registered client.
+    /// The adapter `bank`: balance, transfer and others with the PIN code, `whoami` for any registered client.
     static var bank: [AdapterResource] {
         [
             AdapterResource("bank/balance", scope: "accessRestricted", methods: ["GET", "HEAD"]) { _ in
@@ -17,7 +17,8 @@ enum SampleResources {
         ]
     }
 
-    /// How the request arrived: method, path, query, fields, and the size and digest of the body. No secret comes back.
+    /// Returns the request as it arrived: method, path, query, fields, and the size and digest of the body. No secret
+    /// comes back.
     static func echo(_ request: FakeRequest) -> FakeResponse {
         let secret = ["authorization", "cookie"]
         let fields = request.fields.map { field in
@@ -63,7 +64,7 @@ enum SampleResources {
         return response
     }
 
-    /// What nobody protects: `status/404`, `bytes`, `stream`, `cookie`, and an echo of everything else.
+    /// Answers without a login: `status/404`, `bytes`, `stream`, `cookie`, and an echo of everything else.
     static func open(_ request: FakeRequest, below prefix: String) -> FakeResponse {
         let path = request.path.dropFirst(prefix.count)
         switch path {
@@ -87,7 +88,7 @@ extension FakeRequest {
     }
 }
 
-/// An area behind HTTP Basic (RFC 7617): realm Demo, user ann, password demo.
+/// An area with HTTP Basic (RFC 7617): realm Demo, user ann, password demo.
 struct BasicArea: Sendable {
     var recorder: Recorder
     var user = "ann"

@@ -7,7 +7,7 @@ package struct FakeRequest: Sendable {
     package var method: String
     /// The path, as it came (not decoded).
     package var path: String
-    /// What follows the question mark, as it came; `nil` without one.
+    /// The text after the question mark, as it came; `nil` without one.
     package var query: String?
     /// The fields in order, names and values as they came.
     package var fields: [(name: String, value: String)]
@@ -48,12 +48,12 @@ package struct FakeRequest: Sendable {
     /// The fields of the query.
     package var queryFields: FormFields { FormFields(parsing: (query ?? "").utf8) }
 
-    /// The fields of a body that is a form; `nil` where its type says that it is none.
+    /// The fields of a body that is a form; `nil` if its type is another.
     package var form: FormFields? {
         mediaType == "application/x-www-form-urlencoded" ? FormFields(parsing: body) : nil
     }
 
-    /// A body that is JSON; `nil` where its type says that it is none, or where it is not.
+    /// The value of a body that is JSON; `nil` if its type is another, or if the body is not valid.
     package var json: JSON? { mediaType == "application/json" ? JSON(parsing: body) : nil }
 
     /// The token of `Authorization: scheme token`; the scheme without regard to case (RFC 9110 §11.4).
@@ -85,16 +85,16 @@ package struct FakeResponse: Sendable {
     package var fields: [(name: String, value: String)]
     /// The body.
     package var body: Body
-    /// How it goes out.
+    /// The delivery of the response.
     package var delivery = Delivery()
 
-    /// What a response carries.
+    /// The body of a response.
     package enum Body: Sendable {
         /// Bytes of known length, sent with `Content-Length`.
         case bytes([UInt8])
         /// Pieces, each with the time to wait before it, sent as chunks.
         case chunks([Piece])
-        /// So many bytes of the alphabet, over and over, with `Content-Length`; made while they are sent.
+        /// `count` bytes of the alphabet, over and over, with `Content-Length`; made while they are sent.
         case generated(count: Int)
         /// These bytes in place of the whole response, head included; the connection then closes.
         case raw([UInt8])
@@ -106,7 +106,7 @@ package struct FakeResponse: Sendable {
     package struct Piece: Sendable {
         /// The bytes.
         package var bytes: [UInt8]
-        /// How long the server waits before it sends them.
+        /// The time before the piece is sent.
         package var delay: Duration
 
         /// A piece of UTF-8 text.
@@ -116,17 +116,17 @@ package struct FakeResponse: Sendable {
         }
     }
 
-    /// How a response goes out.
+    /// The delivery of a response.
     package struct Delivery: Sendable {
-        /// How long the server waits before the first byte.
+        /// The time before the first byte.
         package var delay: Duration = .zero
-        /// Whether nothing is sent and the connection stays open until the peer leaves.
+        /// True if nothing is sent and the connection stays open until the peer leaves.
         package var hangs = false
         /// The number of bytes, head included, after which the connection is cut.
         package var cutsAfter: Int?
-        /// Whether the cut is a reset and not an orderly end.
+        /// True if the cut is a reset and not an orderly end.
         package var resets = false
-        /// Whether the connection closes after the response, which then says so.
+        /// True if the connection closes after the response, which then has `Connection: close`.
         package var closes = false
 
         /// A whole response, at once.

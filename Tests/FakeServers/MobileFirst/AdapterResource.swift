@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// A resource of an adapter, behind a scope.
+/// A resource of an adapter, protected by a scope.
 package struct AdapterResource: Sendable {
     /// The methods it answers; empty is any.
     package var methods: [String]

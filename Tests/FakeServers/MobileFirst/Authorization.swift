@@ -67,7 +67,7 @@ extension MobileFirstState {
         if let problem = assertionProblem(form, client: id, code: code, now: call.now) {
             return wrong("invalid_client", problem, &notes)
         }
-        // Good once: whatever comes of it, the code is gone (RFC 6749 §4.1.2).
+        // A code is valid once: in any case it is removed (RFC 6749 §4.1.2).
         guard let grant = codes.removeValue(forKey: code), grant.client == id, grant.expires > call.now,
             grant.redirect == form["redirect_uri"]
         else {
@@ -102,7 +102,7 @@ extension MobileFirstState {
             "scope": .string(scope), "jti": .string(randomName()),
         ]
         let header: JSON = ["alg": "RS256", "jwk": ["kty": "RSA", "e": "AQAB"]]
-        // Opaque to its holder, and known here by its text: nobody checks this signature.
+        // Opaque to its holder, and known here by its text: its signature is not checked.
         let signature = (0..<8).map { _ in randomName() }.joined()
         let token = [header.bytes, payload.bytes, Array(signature.utf8)].map(Base64.encodeURL).joined(separator: ".")
         let truth = min(rules.earlyExpiry ?? seconds, seconds)
@@ -126,9 +126,9 @@ extension MobileFirstState {
 }
 
 extension MobileFirstState {
-    /// What is wrong with the client assertion among those fields, in words; `nil` where it is right.
+    /// Returns the fault of the client assertion among those fields, in words; `nil` if it is right.
     ///
-    /// `exp` counts milliseconds. `aud` and `iat` are not looked at, as the product evidently does not.
+    /// `exp` counts milliseconds. `aud` and `iat` are not examined, as the product evidently does not.
     func assertionProblem(_ fields: FormFields, client id: String, code: String?, now: Int64) -> String? {
         guard let client = clients[id] else { return "the client is unknown" }
         guard fields["client_assertion_type"] == "urn:ietf:params:oauth:client-assertion-type:jwt-bearer" else {

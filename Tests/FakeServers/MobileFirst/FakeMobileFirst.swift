@@ -4,14 +4,15 @@
 internal import Synchronization
 
 /// A MobileFirst 8.0 server as far as its clients see it: registration, preauthorize, authorization, token, logout,
-/// heartbeat, and adapters behind scopes.
+/// heartbeat, and adapters protected by scopes.
 ///
-/// It does no input or output and has no clock of its own: a request in, a response out. Where the product's own behaviour is
-/// not known, the error bodies of `az/v1/token` (RFC 6749 §5.2) and of an unknown scope (`INVALID_SCOPE`) are invented.
+/// It does no input or output and has no clock of its own: a request in, a response out. If the product's own behaviour
+/// is not known, the error bodies of `az/v1/token` (RFC 6749 §5.2) and of an unknown scope (`INVALID_SCOPE`) are
+/// invented.
 package final class FakeMobileFirst: Sendable {
-    /// What has happened.
+    /// The record of everything that happened.
     package let recorder: Recorder
-    /// What is to go wrong.
+    /// The planned faults.
     package let faults: FaultPlan
     /// The login page in front of the endpoints that `MobileFirstRules.guarded` names.
     package let gateway: FormLogin
@@ -74,7 +75,7 @@ package final class FakeMobileFirst: Sendable {
         return response
     }
 
-    /// Whether a request belongs to this server: to the API, or to the gateway's login.
+    /// Returns true if a request belongs to this server: to the API, or to the gateway's login.
     package func isResponsible(for request: FakeRequest) -> Bool {
         request.path.hasPrefix(basePath + "/") || gateway.isSubmission(request)
     }
@@ -116,7 +117,7 @@ package final class FakeMobileFirst: Sendable {
         return serve(resource, request)
     }
 
-    /// Runs the resource itself, which stands past all security.
+    /// Runs the resource itself, after all security checks.
     private func serve(_ resource: AdapterResource, _ request: FakeRequest) -> FakeResponse {
         let hit = Record.Hit(
             method: request.method, path: request.path, size: request.body.count, digest: sha256(request.body))

@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// How the fake server is set up and what it does out of the ordinary; a test may change it between requests.
+/// The fake server's configuration, and its deviations from the ordinary; a test may change it between requests.
 package struct MobileFirstRules: Sendable {
     /// The security checks that exist.
     package var checks: [SecurityCheck]
-    /// Scope elements that stand for checks (`accessRestricted` for `PinCodeAttempts`); a check's own name needs no entry.
+    /// Scope elements mapped to checks (`accessRestricted` to `PinCodeAttempts`); a check's own name needs no entry.
     package var scopeMapping: [String: [String]] = [:]
     /// The confidential clients.
     package var confidentialClients: [ConfidentialClient] = [
         ConfidentialClient(id: "test", secret: "test", allowedScope: "*")
     ]
-    /// The longest life of an access token in seconds (`maxTokenExpiration`).
+    /// The longest lifetime of an access token in seconds (`maxTokenExpiration`).
     package var tokenLife: Int64 = 3600
-    /// The seconds after which a token lapses in truth, whatever `expires_in` said.
+    /// The seconds after which a token really expires, whatever `expires_in` said.
     package var earlyExpiry: Int64?
-    /// How many requests a token is good for; `nil` is any number.
+    /// Number of requests for which a token is valid; `nil`: any number.
     package var tokenUses: Int?
-    /// How far the server's clock is ahead, in seconds.
+    /// Seconds by which the server's clock is fast.
     package var clockOffset: Int64 = 0
-    /// Whether answers count only when every open challenge of the scope is answered in the same request.
+    /// True if answers count only when every open challenge of the scope is answered in the same request.
     package var wantsAllAnswersTogether = false
     /// Remaining attempts with which a check begins, by its name, instead of all.
     package var startingAttempts: [String: Int64] = [:]
-    /// Whether a scope element that nobody knows is granted without a check, not refused.
+    /// True if an unknown scope element is granted without a check, not refused.
     package var grantsUnknownScope = false
-    /// The endpoints behind the gateway's login page (`FakeMobileFirst.gateway`).
+    /// The endpoints protected by the gateway's login page (`FakeMobileFirst.gateway`).
     package var guarded: Set<Endpoint> = []
 
     /// A server with those checks.
@@ -57,7 +57,8 @@ package struct ConfidentialClient: Sendable {
     package var id: String
     /// The secret.
     package var secret: String
-    /// The scope elements it may ask for, separated by spaces; `*`, or `*` at the end of one, stands for anything.
+    /// The scope elements it may ask for, separated by spaces; `*`, alone or at the end of an element, matches
+    /// anything.
     package var allowedScope: String
 
     /// A confidential client.

@@ -51,7 +51,7 @@ struct MobileFirstCall {
     var now: Int64
 }
 
-/// What a call leaves for the record.
+/// Changes of the record by a call.
 struct MobileFirstNotes: Sendable {
     var changes: [@Sendable (inout Record) -> Void] = []
 
@@ -63,7 +63,7 @@ struct MobileFirstNotes: Sendable {
 let unknownClientResponse = FakeResponse.json(
     400, ["errorCode": "INVALID_CLIENT_ID", "errorMsg": "The client is not registered."])
 
-/// 401 of a resource for a token that is none or no more (RFC 6750 §3.1).
+/// 401 of a resource for a token that is not valid, or no longer (RFC 6750 §3.1).
 let invalidTokenResponse = FakeResponse(401, fields: [("WWW-Authenticate", "Bearer error=\"invalid_token\"")])
 
 /// 403 of a resource for a token that lacks scope; the comma after `error` and none elsewhere, as the product has it.
@@ -77,7 +77,7 @@ func refusal(_ code: String, _ message: String, status: Int = 400) -> FakeRespon
     .json(status, ["errorCode": .string(code), "errorMsg": .string(message)])
 }
 
-/// A name that nobody guesses: 32 hexadecimal digits.
+/// Returns a name that cannot be guessed: 32 hexadecimal digits.
 func randomName() -> String {
     [UInt64.random(in: .min ... .max), UInt64.random(in: .min ... .max)].map { part in
         let digits = String(part, radix: 16)

@@ -4,7 +4,7 @@
 extension MobileFirstState {
     /// `preauth/v1/preauthorize`: puts a scope's checks, with answers or without, and tells what came of it.
     mutating func preauthorize(_ call: MobileFirstCall, _ notes: inout MobileFirstNotes) -> FakeResponse {
-        // Whoever has passed the login page in front of it is led here.
+        // The login page in front of it leads here after a login.
         if call.request.method == "GET", rules.guarded.contains(.preauthorize) { return FakeResponse(405) }
         guard call.request.method == "POST", let body = call.request.json, let id = body["client_id"]?.string else {
             notes.violation("preauthorize: no JSON body with a client_id")
@@ -25,7 +25,7 @@ extension MobileFirstState {
         return reply(outcomes(of: checks, answers, client: id, now: call.now, &notes), now: call.now)
     }
 
-    /// The answers in a body; noted even where nobody looks at them, for it is their number that leads to a lockout.
+    /// Returns the answers in a body, and records them even if they are ignored, as their number leads to a lockout.
     private func answers(in body: JSON, _ notes: inout MobileFirstNotes) -> [String: JSON] {
         guard let given = body["challengeResponse"], given != .null else { return [:] }
         guard let members = given.members else {
@@ -79,7 +79,7 @@ extension MobileFirstState {
         if case .challenge = outcome { notes.record { $0.challenges[name, default: 0] += 1 } }
     }
 
-    /// A failure stands alone; a challenge stands beside the successes there are.
+    /// A failure is sent alone; a challenge is sent beside the successes.
     private func reply(_ outcomes: [(name: String, outcome: SecurityCheckState.Outcome)], now: Int64) -> FakeResponse {
         var failures: [JSONMember] = []
         var challenges: [JSONMember] = []
@@ -111,7 +111,7 @@ extension MobileFirstState {
         return .json(200, .empty)
     }
 
-    /// `preauth/v1/heartbeat`: a sign of life.
+    /// Answers `preauth/v1/heartbeat`.
     func heartbeat(_ call: MobileFirstCall, _ notes: inout MobileFirstNotes) -> FakeResponse {
         asserted(call, &notes) == nil ? unassertedResponse(call) : .json(200, .empty)
     }

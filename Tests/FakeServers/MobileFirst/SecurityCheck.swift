@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// A security check as an adapter's developer writes it: how long its states last, what is a right answer, and what its
-/// challenge says.
+/// A security check as an adapter's developer writes it: the lifetime of its states, the right answer, and its
+/// challenge.
 package struct SecurityCheck: Sendable {
     /// The name, which is also a scope element.
     package var name: String
-    /// How long its states last, and how many answers it takes.
+    /// The lifetimes of its states, and the number of answers that it takes.
     package var properties: Properties
-    /// What it says to an answer.
+    /// Returns the verdict on an answer.
     package var validate: @Sendable (JSON) -> Verdict
     /// Its challenge, made from the attempts that remain and the message of the last wrong answer.
     package var challenge: @Sendable (_ remaining: Int64, _ message: String?) -> JSON
-    /// What it says instead of a challenge: it fails at once, whatever comes.
+    /// A failure in place of a challenge: the check fails at once, whatever the answer.
     package var failure: JSON?
 
     /// The configuration of a check (`securityCheckDefinition` in `adapter.xml`); the defaults are the product's.
@@ -23,7 +23,7 @@ package struct SecurityCheck: Sendable {
         package var attemptingStateExpirationSec: Int64 = 120
         /// Seconds that success holds.
         package var successStateExpirationSec: Int64 = 3600
-        /// Seconds that a block holds; 0 is no blocking.
+        /// Seconds for which a block lasts; 0: no blocking.
         package var blockedStateExpirationSec: Int64 = 0
         /// Seconds from the login for which the user is remembered; 0 is not at all.
         package var rememberMeDurationSec: Int64 = 0
@@ -44,7 +44,7 @@ package struct SecurityCheck: Sendable {
         }
     }
 
-    /// What a check says to an answer.
+    /// The verdict on an answer.
     package enum Verdict: Sendable {
         /// Right, with what `successes` holds for it; remembered where the check remembers and the answer asks for it.
         case right(JSON, remembered: Bool = false)
@@ -116,7 +116,7 @@ package struct SecurityCheckState: Sendable {
     private var phase = Phase.expired
     private var remembered: Remembered?
 
-    /// What a check says to one request.
+    /// The outcome of one request.
     package enum Outcome: Sendable, Equatable {
         /// It demands an answer; with the attempts that remain.
         case challenge(JSON, remaining: Int64)
@@ -165,12 +165,12 @@ package struct SecurityCheckState: Sendable {
         }
     }
 
-    /// Whether the check is satisfied at that time in milliseconds; looks only.
+    /// Returns true if the check is satisfied at `now`, in milliseconds; changes nothing.
     package func isSuccess(for check: SecurityCheck, now: Int64) -> Bool {
         secondsLeft(for: check, now: now) != nil
     }
 
-    /// Whether the check is blocked at that time in milliseconds; looks only.
+    /// Returns true if the check is blocked at `now`, in milliseconds; changes nothing.
     package func isBlocked(for check: SecurityCheck, now: Int64) -> Bool {
         var state = self
         state.lapse(check.properties, now: now)

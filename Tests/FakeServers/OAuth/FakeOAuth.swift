@@ -33,7 +33,7 @@ package final class FakeOAuth: Sendable {
         state.withLock { $0.makeToken(scope: Set(scope.split(separator: " ").map(String.init)), now: clock.now()) }
     }
 
-    /// How many requests brought a token that was not good.
+    /// Number of requests whose token was not valid.
     package var refusedTokens: Int { state.withLock { $0.refusedTokens } }
 
     /// Makes a refresh token for that client, as a user's consent would.
@@ -96,7 +96,7 @@ package final class FakeOAuth: Sendable {
     }
 }
 
-/// How the fake OAuth 2 server behaves; a test may change it.
+/// The behaviour of the fake OAuth 2 server; a test may change it.
 package struct OAuthRules: Sendable {
     /// A client that has registered by hand.
     package struct Client: Sendable {
@@ -104,9 +104,9 @@ package struct OAuthRules: Sendable {
         package var id: String
         /// Its secret; `nil`: it has none (a public client), or a key.
         package var secret: String?
-        /// Its public key, with which it signs assertions.
+        /// Its public key, by which its assertions are verified.
         package var key: JSON?
-        /// What it may ask for.
+        /// The grants that it may use.
         package var grants: Set<String>
 
         /// A client.
@@ -121,17 +121,17 @@ package struct OAuthRules: Sendable {
         }
     }
 
-    /// The clients. The secret has signs in it that Basic must carry encoded (RFC 6749 §2.3.1).
+    /// The clients. The secret contains characters that Basic must carry encoded (RFC 6749 §2.3.1).
     package var clients = [Client(id: "demo", secret: "demo:secret+%")]
     /// Users and their passwords.
     package var users = ["ann": "demo"]
     /// The elements of scopes that there are; the first is what a client gets that asks for none.
     package var scopes = ["read", "write", "admin"]
-    /// How long a token lives, in seconds.
+    /// The lifetime of a token in seconds.
     package var tokenLife: Int64 = 300
-    /// Whether the answer says how long, and whether as text.
+    /// True if the answer contains `expires_in`.
     package var tellsLife = true
-    /// Whether a refresh token is good once, and its second use revokes all that came of it (RFC 9700 §4.14.2).
+    /// True if a refresh token is valid once, and its second use revokes all that came from it (RFC 9700 §4.14.2).
     package var rotates = true
 
     /// The rules of most tests.

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// What a token request leads to, besides its answer.
+/// The changes of the record by a token request.
 struct OAuthNotes {
-    /// Whose credential arrived; `nil` where none did.
+    /// The credential that arrived; `nil` if there was none.
     var answer: JSON?
     var isRejected = false
     var scopes: [String] = []
     var violations: [String] = []
 }
 
-/// What the server remembers.
+/// The server's state.
 struct OAuthState: Sendable {
     struct Token: Sendable {
         var scope: Set<String>
@@ -21,7 +21,7 @@ struct OAuthState: Sendable {
     struct RefreshGrant: Sendable {
         var client: String
         var scope: String
-        /// Which consent it comes of; what is revoked is revoked for all of it.
+        /// Number of the consent from which it comes; a revocation applies to all of that consent.
         var line: Int
         var isUsed = false
     }
@@ -116,7 +116,7 @@ struct OAuthState: Sendable {
         }
         guard rules.rotates else { return give(form, line: grant.line, refreshToken: nil, now: now, &notes) }
         guard !grant.isUsed else {
-            // Somebody has stolen it, and there is no telling who: nobody keeps anything.
+            // A stolen token: the server cannot know which of the two users is right, so both lose theirs.
             revoke(line: grant.line)
             notes.isRejected = true
             return wrong("invalid_grant")
@@ -145,7 +145,8 @@ struct OAuthState: Sendable {
 
     // MARK: Clients
 
-    /// Who asks (RFC 6749 §2.3): by Basic, in the body, by an assertion, or a public client by its name alone.
+    /// Returns the client (RFC 6749 §2.3): known by Basic, by the body, by an assertion, or a public client by its name
+    /// alone.
     private mutating func client(
         _ request: FakeRequest, _ form: FormFields, now: Int64, _ notes: inout OAuthNotes
     ) -> OAuthRules.Client? {

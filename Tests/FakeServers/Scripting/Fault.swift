@@ -3,18 +3,18 @@
 
 internal import Synchronization
 
-/// Something that goes wrong, a bounded number of times or always, at one endpoint or everywhere.
+/// A failure, a limited number of times or always, at one endpoint or everywhere.
 package struct Fault: Sendable {
-    /// Where; `nil` is everywhere.
+    /// The endpoint; `nil`: everywhere.
     package var endpoint: Endpoint?
-    /// How many requests pass unharmed first.
+    /// Number of requests that pass unharmed first.
     package var skip: Int
-    /// How many requests it then strikes; `nil` is all.
+    /// Number of requests that then fail; `nil`: all.
     package var times: Int?
-    /// What it does.
+    /// The fault's effect.
     package var effect: Effect
 
-    /// What a fault does to an answer.
+    /// The effect of a fault on an answer.
     package enum Effect: Sendable {
         /// The server does its work, and the answer is changed or lost on its way.
         case altered(@Sendable (inout FakeResponse) -> Void)
@@ -22,7 +22,7 @@ package struct Fault: Sendable {
         case instead(@Sendable (Int) -> FakeResponse)
     }
 
-    /// A fault at that endpoint that strikes so many times after so many requests unharmed.
+    /// Creates a fault at `endpoint` for `times` requests, after `skip` unharmed ones.
     package init(_ effect: Effect, at endpoint: Endpoint?, times: Int? = nil, skip: Int = 0) {
         self.endpoint = endpoint
         self.skip = skip
@@ -41,7 +41,7 @@ extension Fault.Effect {
     /// 409 as any resource may answer it.
     package static var conflictWithoutHeader: Self { .answer(.json(409, ["error": "edited by another"])) }
 
-    /// 400 `INVALID_CLIENT_ID` whoever asks.
+    /// 400 `INVALID_CLIENT_ID` for any client.
     package static var unknownClient: Self { .answer(unknownClientResponse) }
 
     /// 403 `insufficient_scope` that names another scope each time.
@@ -49,7 +49,7 @@ extension Fault.Effect {
         .instead { insufficientScope("RegisteredClient changing\($0)") }
     }
 
-    /// 401 `invalid_token` whatever the token.
+    /// 401 `invalid_token` for any token.
     package static var invalidToken: Self { .answer(invalidTokenResponse) }
 
     /// A server in trouble: that status, with the seconds to wait where it says them.
@@ -62,7 +62,7 @@ extension Fault.Effect {
         .answer(FakeResponse(302, fields: [("Location", location)]))
     }
 
-    /// The right status and type, and a body that is no JSON.
+    /// The right status and type, and a body that is not JSON.
     package static var garbage: Self {
         .altered { $0.body = .bytes(Array("{\"garbage\":".utf8)) }
     }
@@ -75,7 +75,7 @@ extension Fault.Effect {
         }
     }
 
-    /// The answer comes so much later.
+    /// The answer comes later by `duration`.
     package static func delay(_ duration: Duration) -> Self { .altered { $0.delivery.delay += duration } }
 
     /// The answer never comes; the connection stays open.
@@ -146,15 +146,15 @@ package final class FaultPlan: Sendable {
     }
 }
 
-/// A part of the upstream that can be told to misbehave by itself.
+/// A part of the upstream that can be made to fail by itself.
 package enum Endpoint: String, Sendable, CaseIterable {
     /// `az/v1/authorization` and its redirect target.
     case authorization
-    /// The area behind HTTP Basic.
+    /// The area with HTTP Basic.
     case basic
-    /// The area behind HTTP Digest.
+    /// The area with HTTP Digest.
     case digest
-    /// The area behind a login page.
+    /// The area with a login page.
     case form
     /// `preauth/v1/heartbeat`.
     case heartbeat
@@ -168,7 +168,7 @@ package enum Endpoint: String, Sendable, CaseIterable {
     case other
     /// `preauth/v1/preauthorize`.
     case preauthorize
-    /// `registration/v1/self`, also with a client behind it.
+    /// `registration/v1/self`, also with a client's name at the end.
     case registration
     /// `adapters/…`.
     case resource

@@ -3,14 +3,14 @@
 
 internal import Synchronization
 
-/// What has happened upstream, for tests to read and to wait for.
+/// The record of everything that happened upstream, for tests to read and to wait for.
 package final class Recorder: Sendable {
     private let state: Mutex<State>
 
     /// A recorder that has seen nothing.
     package init() { state = Mutex(State()) }
 
-    /// What has happened so far.
+    /// The record so far.
     package var record: Record { state.withLock { $0.record } }
 
     /// Waits until what has happened satisfies the condition; `false` when the time is over first.
@@ -44,7 +44,7 @@ package final class Recorder: Sendable {
         await waitUntil(timeout: timeout) { $0.answerCount(to: check) >= count }
     }
 
-    /// Notes something and wakes whoever waited for it.
+    /// Changes the record and wakes every test that waits for the change.
     func note(_ change: (inout Record) -> Void) {
         let ready = state.withLock { state in
             change(&state.record)
@@ -83,13 +83,13 @@ package struct Record: Sendable {
     package var transcript: [Entry] = []
     /// The answers that arrived, by security check; looked at or not. Also `basic` and `form`, for passwords that arrived there.
     package var answers: [String: [JSON]] = [:]
-    /// How many of them were wrong.
+    /// Number of wrong answers, by check.
     package var wrongAnswers: [String: Int] = [:]
-    /// How many of them were right.
+    /// Number of right answers, by check.
     package var logins: [String: Int] = [:]
     /// The challenges issued, by security check.
     package var challenges: [String: Int] = [:]
-    /// How many clients were registered (not updated).
+    /// Number of clients registered (not updated).
     package var registrations = 0
     /// The scopes of the tokens issued.
     package var tokens: [String] = []
@@ -97,13 +97,13 @@ package struct Record: Sendable {
     package var logouts: [String] = []
     /// The requests that reached a resource, past all security.
     package var hits: [Hit] = []
-    /// What was wrong with requests, in words: any of these in a test is a fault of the client.
+    /// Violations by requests, in words: any of these in a test is a fault of the client.
     package var violations: [String] = []
-    /// How many connections were accepted.
+    /// Number of accepted connections.
     package var connections = 0
-    /// How often the peer left in the middle of a request.
+    /// Number of peers that left in the middle of a request.
     package var unfinishedRequests = 0
-    /// How often the peer left before its answer was out.
+    /// Number of peers that left before their answer was sent.
     package var abandonedAnswers = 0
     /// The largest number of requests in work at once, by path and, under `*`, in all.
     package var maxConcurrent: [String: Int] = [:]

@@ -4,7 +4,7 @@
 internal import Glibc
 internal import Synchronization
 
-/// One accepted connection, read and written by its own thread, which any wait leaves as soon as the server stops.
+/// One accepted connection, read and written by its own thread. Any wait ends as soon as the server stops.
 final class Connection: Sendable {
     private let descriptor: Descriptor
     private let stop: Descriptor
@@ -15,11 +15,11 @@ final class Connection: Sendable {
         self.stop = stop
     }
 
-    /// Why a connection is over.
+    /// The reason for a connection's end.
     enum End: Error, Sendable {
         /// The peer left, or was silent for too long, or the server stops.
         case gone
-        /// The peer sent something that is no request.
+        /// The peer sent bytes that are not a request.
         case wrong(String)
     }
 
@@ -34,7 +34,7 @@ final class Connection: Sendable {
         }
     }
 
-    /// How many bytes lie there unread, up to a kilobyte.
+    /// Number of unread bytes, up to a kilobyte.
     var waitingBytes: Int {
         var bytes = [UInt8](repeating: 0, count: 1024)
         let flags = Int32(MSG_DONTWAIT) | Int32(MSG_PEEK)
@@ -90,8 +90,8 @@ final class Connection: Sendable {
             descriptor.number, SOL_SOCKET, SO_LINGER, &linger, socklen_t(MemoryLayout<Glibc.linger>.size))
     }
 
-    /// Ends our side and takes what the peer still sends for a moment, so that its last bytes do not become a reset
-    /// that destroys our answer (RFC 9112 §9.6).
+    /// Ends our side and reads for a moment, so that the peer's last bytes do not become a reset that destroys our
+    /// answer (RFC 9112 §9.6).
     func closeGently() {
         shutdown(descriptor.number, Int32(Glibc.SHUT_WR))
         for _ in 0..<64 {
@@ -132,7 +132,8 @@ final class Descriptor: Sendable {
         close(number)
     }
 
-    /// A pair of sockets used as a pipe, whose reading end says "hang up" as soon as the writing end is closed: how one thread wakes all others.
+    /// Returns a pair of sockets as a pipe. Its reading end reports a hang-up as soon as the writing end is closed: one
+    /// thread can thus wake all others.
     static func pipe() -> (reading: Descriptor, writing: Descriptor)? {
         var ends: [Int32] = [-1, -1]
         let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
@@ -163,7 +164,7 @@ final class Descriptor: Sendable {
         return (result, UInt16(bigEndian: address.sin_port))
     }
 
-    /// The next connection of a listening socket; `nil` where there is none.
+    /// Returns the next connection of a listening socket; `nil` if there is none.
     func acceptNext() -> Descriptor? {
         let number = accept(self.number, nil, nil)
         guard number >= 0 else { return nil }
@@ -175,27 +176,27 @@ final class Descriptor: Sendable {
         return Descriptor(number)
     }
 
-    /// What `poll` says of each descriptor in turn; all zero when the time in milliseconds is over (-1 is never).
+    /// Returns the events of each descriptor in turn; all zero after `milliseconds` (-1: never).
     static func poll(_ interests: [(descriptor: Descriptor, events: Int32)], milliseconds: Int32) -> [Int32] {
         var entries = interests.map {
             pollfd(fd: $0.descriptor.number, events: Int16(truncatingIfNeeded: $0.events), revents: 0)
         }
         let count = unsafe Glibc.poll(&entries, nfds_t(entries.count), milliseconds)
-        // An interrupted wait says nothing; whoever waits asks again.
+        // An interrupted wait has no result; the caller waits again.
         return count > 0 ? entries.map { Int32($0.revents) } : entries.map { _ in 0 }
     }
 }
 
-/// Why a server could not start.
+/// The server could not start.
 package struct LoopbackServerError: Error, Sendable, Equatable, CustomStringConvertible {
-    /// What was tried.
+    /// The operation that failed.
     package var doing: String
     /// The port.
     package var port: UInt16
     /// The system's error number (`errno`).
     package var code: Int32
 
-    /// What was tried, on which port, and which error it met.
+    /// The operation that failed, its port, and its error.
     package var description: String {
         "cannot \(doing), port \(port): error \(code)\(code == EADDRINUSE ? " (the port is taken; choose another)" : "")"
     }

@@ -3,7 +3,7 @@
 
 internal import Synchronization
 
-/// The life of one connection: read a request, have it answered, write the answer, and again.
+/// The lifetime of one connection: read a request, have it answered, write the answer, and again.
 struct ConnectionLoop: Sendable {
     var connection: Connection
     var idle: Duration
@@ -63,7 +63,7 @@ struct ConnectionLoop: Sendable {
     private var now: String { httpDate(FakeClock.system.now()) }
 }
 
-/// How many requests are in work, by path and in all.
+/// Number of requests in progress, by path and in all.
 final class InWork: Sendable {
     private let counts = Mutex<[String: Int]>([:])
 
@@ -75,7 +75,7 @@ final class InWork: Sendable {
         }
         recorder.note { record in
             record.maxConcurrent["*"] = max(record.maxConcurrent["*"] ?? 0, all)
-            // Bounded: whoever asks for ever new paths does not fill the memory.
+            // Limited, so that requests for ever new paths do not fill the memory.
             guard record.maxConcurrent.count < 1000 || record.maxConcurrent[path] != nil else { return }
             record.maxConcurrent[path] = max(record.maxConcurrent[path] ?? 0, here)
         }

@@ -29,7 +29,7 @@ package final class LoopbackServer: Sendable {
     /// The port it listens on, or is to listen on.
     package var port: UInt16 { state.withLock { $0.port } }
 
-    /// What has happened.
+    /// The record of everything that happened.
     package var recorder: Recorder { settings.recorder }
 
     /// Binds and serves; throws where the port cannot be had. Does nothing while it serves.

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// Reads requests off a connection, strictly after RFC 9112: what is ambiguous is no request.
+/// Reads requests off a connection, strictly after RFC 9112: an ambiguous message is not a request.
 struct RequestReader {
     private let connection: Connection
     private let idle: Duration
     private var buffer: [UInt8] = []
     private var position = 0
-    /// What was wrong but did not keep the request from being read.
+    /// Faults that did not keep the request from being read.
     private(set) var remarks: [String] = []
 
     init(_ connection: Connection, idle: Duration) {
@@ -15,7 +15,7 @@ struct RequestReader {
         self.idle = idle
     }
 
-    /// Whether a request has begun and is not complete.
+    /// True if a request has begun and is not complete.
     private(set) var isInside = false
 
     /// The next request and whether the connection may stay open after it; `nil` at the peer's orderly end.
@@ -72,7 +72,7 @@ struct RequestReader {
         }
     }
 
-    /// What a gateway must send, or must not pass on (RFC 9110 §7.2, §7.6.1).
+    /// Checks the fields that a gateway must send, or must not pass on (RFC 9110 §7.2, §7.6.1).
     private mutating func check(_ request: FakeRequest, isHTTP11: Bool) {
         let hosts = request.fields.count { $0.name.lowercased() == "host" }
         if hosts != 1, isHTTP11 || hosts > 1 { remarks.append("\(hosts) Host fields") }
@@ -168,7 +168,7 @@ struct RequestReader {
 /// 64 MiB.
 private let bodyLimit = 1 << 26
 
-/// Whether that is a token (RFC 9110 §5.6.2).
+/// Returns true if the bytes are a token (RFC 9110 §5.6.2).
 private func isToken(_ bytes: some Collection<UInt8>) -> Bool {
     !bytes.isEmpty
         && bytes.allSatisfy { byte in

@@ -4,7 +4,7 @@
 /// Writes responses as their delivery says: whole, late, cut off, or never.
 struct ResponseWriter {
     private let connection: Connection
-    /// How many bytes may still go out before the connection is cut.
+    /// Number of bytes that may still be sent before the connection is cut.
     private var budget: Int?
 
     init(_ connection: Connection) {

@@ -12,7 +12,7 @@ struct SignedToken: Sendable {
     private var signature: [UInt8]
     private var signedText: [UInt8]
 
-    /// Takes the parts as base64; `nil` where one is none, or where header or payload is no JSON object.
+    /// Decodes the parts from base64; `nil` if one is not base64, or if header or payload is not a JSON object.
     init?(header: String, payload: String, signature: String) {
         guard let headerJSON = Base64.decode(header).flatMap(JSON.init(parsing:)), headerJSON.members != nil,
             let payloadJSON = Base64.decode(payload).flatMap(JSON.init(parsing:)), payloadJSON.members != nil,
@@ -21,7 +21,7 @@ struct SignedToken: Sendable {
         self.header = headerJSON
         self.payload = payloadJSON
         self.signature = signature
-        // What was signed is the text as it came, in whichever alphabet.
+        // The signature covers the text as it came, in either alphabet.
         self.signedText = Array("\(header).\(payload)".utf8)
     }
 
@@ -37,7 +37,7 @@ struct SignedToken: Sendable {
         header["alg"]?.string == "RS256" ? header["jwk"].flatMap(RSAPublicKey.init) : nil
     }
 
-    /// Whether that key signed it with RS256.
+    /// Returns true if that key signed it with RS256.
     func isSigned(by key: RSAPublicKey) -> Bool {
         header["alg"]?.string == "RS256" && key.isValid(signature: signature, of: signedText)
     }
@@ -58,7 +58,8 @@ struct RSAPublicKey: Sendable, Equatable {
         guard modulus.count >= 256, modulus.count <= 1024, !exponent.isEmpty, exponent.count <= 8 else { return nil }
     }
 
-    /// Whether that is this key's signature of the message: RSASSA-PKCS1-v1_5 with SHA-256, as RS256 (RFC 7518 §3.3) wants it.
+    /// Returns true if `signature` is this key's signature of the message: RSASSA-PKCS1-v1_5 with SHA-256, as in RS256
+    /// (RFC 7518 §3.3).
     func isValid(signature: [UInt8], of message: [UInt8]) -> Bool {
         guard let key = try? _RSA.Signing.PublicKey(n: modulus, e: exponent) else { return false }
         return key.isValidSignature(

@@ -4,7 +4,7 @@
 internal import Glibc
 internal import Synchronization
 
-/// Where the fakes get their time from: milliseconds since 1970, as MobileFirst counts.
+/// The fakes' clock: milliseconds since 1970, as MobileFirst counts.
 package struct FakeClock: Sendable {
     /// The time now, in milliseconds since 1970.
     package var now: @Sendable () -> Int64
@@ -28,7 +28,7 @@ package struct FakeClock: Sendable {
 package final class ManualClock: Sendable {
     private let milliseconds: Mutex<Int64>
 
-    /// A clock that stands at that time, in milliseconds since 1970.
+    /// Creates a clock stopped at a time in milliseconds since 1970.
     package init(at milliseconds: Int64 = 1_469_000_000_000) {
         self.milliseconds = Mutex(milliseconds)
     }

@@ -5,10 +5,10 @@
 package struct FormFields: Sendable, Equatable {
     /// The names and values, decoded.
     package private(set) var pairs: [(name: String, value: String)] = []
-    /// Whether every escape was a right one and every text UTF-8.
+    /// True if every escape was valid and every text UTF-8.
     package private(set) var isWellFormed = true
 
-    /// Parses `a=1&b=2`; what is malformed is taken as it stands and noted in `isWellFormed`.
+    /// Parses `a=1&b=2`; malformed text is kept unchanged and clears `isWellFormed`.
     package init(parsing bytes: some Collection<UInt8>) {
         for pair in bytes.split(separator: UInt8(ascii: "&")) {
             let halves = pair.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
@@ -22,7 +22,7 @@ package struct FormFields: Sendable, Equatable {
         return values.count == 1 ? values[0].value : nil
     }
 
-    /// Whether they are the same fields in the same order.
+    /// Returns true if both have equal fields in equal order.
     package static func == (left: FormFields, right: FormFields) -> Bool {
         left.pairs.elementsEqual(right.pairs) { $0 == $1 }
     }
@@ -52,7 +52,7 @@ package struct FormFields: Sendable, Equatable {
     }
 }
 
-/// Percent-encodes everything but the unreserved signs (RFC 3986 §2.3).
+/// Percent-encodes everything but the unreserved characters (RFC 3986 §2.3).
 package func percentEncoded(_ text: String) -> String {
     text.utf8.map { byte in
         switch byte {

@@ -3,7 +3,7 @@
 
 /// A JSON value with the members of an object in the order in which they came.
 ///
-/// The tests' own, so that a mistake in the proxy's JSON cannot hide behind the same mistake here.
+/// The tests have a type of their own, so that a mistake in the proxy's JSON is not hidden by one here.
 package indirect enum JSON: Sendable, Equatable {
     /// An array.
     case array([JSON])
@@ -120,7 +120,8 @@ private func quoted(_ text: String) -> String {
 extension JSON {
     /// Parses one JSON text (RFC 8259) and nothing after it.
     ///
-    /// Strict: no name twice in an object, no lone surrogate, no nesting deeper than 64. `nil` where it is no JSON.
+    /// Strict: no name twice in an object, no lone surrogate, no nesting deeper than 64. `nil` if the bytes are not
+    /// valid JSON.
     package init?(parsing bytes: [UInt8]) {
         var parser = JSONParser(bytes: bytes)
         guard let value = parser.value(depth: 0) else { return nil }
@@ -244,7 +245,7 @@ private struct JSONParser {
         return UInt32(String(decoding: digits, as: UTF8.self), radix: 16)
     }
 
-    /// RFC 8259 §6: no leading zero, no bare sign or point.
+    /// RFC 8259 §6: no leading zero, no lone minus or point.
     mutating func number() -> JSON? {
         let start = position
         _ = take(UInt8(ascii: "-"))
