@@ -3,7 +3,7 @@
 
 import ChallengeHandling
 
-/// An absolute address and a reference that is resolved against it (RFC 3986 §3 and §5), in two lines.
+/// An absolute address and a reference, resolved against that address (RFC 3986 §3 and §5), in two lines.
 struct AddressLanguage: Language {
     static let name = "addresses"
     static let target = "values"

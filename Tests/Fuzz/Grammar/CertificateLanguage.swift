@@ -21,7 +21,7 @@ struct CertificateLanguage: Language {
         if sentence.choices.flip() { fields += written(0xA0, written(2, [UInt8(sentence.choices.below(3))])) }
         fields += written(fault == 3 ? 4 : 2, anything())
         fields += written(0x30, anything())
-        // Without one of them another field stands where the dates are expected.
+        // Without one of them another field is at the place of the dates.
         if fault != 4 { fields += written(0x30, anything()) }
         fields += written(fault == 5 ? 0x31 : 0x30, validity)
         fields += fault == 4 ? written(4, []) : written(0x30, anything())

@@ -53,7 +53,7 @@ struct ChallengeLanguage: Language {
             let mask = sentence.choices.below(1 << Self.names.count)
             var parameters: [AuthenticationChallenge.Parameter] = []
             for (index, known) in Self.names.enumerated() where mask >> index & 1 == 1 {
-                // Behind a scheme a comma is an empty element of its list.
+                // After a scheme a comma is an empty element of its list.
                 if parameters.isEmpty, !sentence.choices.once(in: 8) { sentence.put(" ") } else { putComma() }
                 parameters.append(putParameter(known))
             }
@@ -140,7 +140,7 @@ struct ChallengeLanguage: Language {
         "a b", ",", "=", "\"", "\\", "auth", "auth,auth-int", "auth-int", "\u{E9}", "\t", "Basic realm=", "SHA-256",
         "MD5-sess", "true", "\u{1F600}", "",
     ]
-    /// Whatever stands before them and behind them, a list with one of them is none.
+    /// A list that contains one of them is invalid, whatever precedes or follows.
     private static let broken: [StaticString] = [
         "Basic realm=\"a\0\"", "Basic realm=,a=b", "Basic a=b c", "Basic a=\"b\"c", "Basic a=\"b\" c=d", "Basic a b",
         "Basic a=b,a=c", "Basic a=b, A=\"b\"", "Basic abc=, realm=x", "Basic \"a\"", "Basic a=\u{7F}",

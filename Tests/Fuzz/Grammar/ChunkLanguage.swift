@@ -3,7 +3,7 @@
 
 import HTTPWire
 
-/// Bodies in chunks, and whatever follows them on the connection.
+/// Bodies in chunks, and the bytes that follow on the connection.
 struct ChunkLanguage: Language {
     static let name = "chunks"
 
@@ -38,7 +38,7 @@ struct ChunkLanguage: Language {
         try require(reading.trailers == text.trailers, "other trailers")
     }
 
-    /// What is written of the data is read as the data.
+    /// Checks that chunks written from the data are read as the data.
     private mutating func checkWriting() throws(Violation) {
         var queue = ByteQueue()
         let data = text.data
@@ -103,7 +103,7 @@ struct ChunkedText {
         writeExtensions(&sentence)
         sentence.put("\r\n")
         let start = sentence.count
-        // What looks like the end of a chunk is no end.
+        // Bytes that look like the end of a chunk do not end it.
         if size > 7, sentence.choices.once(in: 3) { sentence.put("\r\n0\r\n\r\n") }
         while sentence.count - start < size { sentence.put(UInt8(truncatingIfNeeded: sentence.choices.below(256))) }
         data.append(contentsOf: sentence.bytes[start..<(start + size)])
@@ -175,16 +175,16 @@ struct ChunkedText {
     ]
 }
 
-/// What `BodyDecoder` makes of a body, in memory that the next one gets again.
+/// The result of `BodyDecoder` for a body, in memory that the next one uses again.
 struct BodyReading {
     private(set) var data: [UInt8] = []
     /// As in `ChunkedText`.
     private(set) var trailers: [UInt8] = []
-    /// Where it ended; -1 while it has not.
+    /// Offset of the body's end; -1 before that is known.
     private(set) var end = -1
     private(set) var isRefused = false
 
-    /// Reads the body that begins at `start` in bytes of which more are there each time.
+    /// Reads the body that begins at `start`, in bytes that arrive piece by piece.
     mutating func read(
         _ framing: BodyFraming, _ bytes: [UInt8], from start: Int, arrivals: [Int]
     ) throws(Violation) {

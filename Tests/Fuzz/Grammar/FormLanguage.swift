@@ -4,7 +4,7 @@
 import ChallengeHandling
 import Secrets
 
-/// Forms and queries (WHATWG URL §5.1), sign by sign in one of the ways that mean it.
+/// Forms and queries (WHATWG URL §5.1), each character in one of its spellings.
 struct FormLanguage: Language {
     static let name = "forms"
     static let target = "values"
@@ -20,7 +20,7 @@ struct FormLanguage: Language {
             if index > 0 { sentence.put(sentence.choices.once(in: 8) ? "&&" : "&") }
             var pair: (name: [UInt8], value: [UInt8]) = (put(), [])
             if sentence.choices.once(in: 8) {
-                // A name without a sign of equality, which is nothing at all if it is empty.
+                // A name without an equals sign, which means nothing if it is empty.
                 if pair.name.isEmpty { continue }
             } else {
                 sentence.put("=")

@@ -3,7 +3,7 @@
 
 import Glibc
 
-/// A reader, and the texts by which somebody would make it slow: of eight times the length each must take eight times as long.
+/// A reader, and texts that could make it slow: eight times the length must take eight times as long.
 struct Growth: Sendable {
     /// The name of the reader's grammar.
     let name: String
@@ -16,8 +16,8 @@ struct Growth: Sendable {
 
     static let all = messages + texts
 
-    /// Throws where a text of eight times the length takes more than twenty times as long, which quadratic time, that of 64, does
-    /// by far; with `isTimed` where a byte takes too long, too.
+    /// Throws if a text of eight times the length takes more than twenty times as long, which quadratic time (64 times)
+    /// exceeds by far. With `isTimed` it also throws if a byte takes too long.
     func check(isTimed: Bool) throws(Violation) {
         for (what, make) in texts {
             let (short, long) = (make(small), make(8 * small))

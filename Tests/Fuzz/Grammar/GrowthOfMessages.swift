@@ -7,7 +7,7 @@ import Redis
 
 @testable import Proxy
 
-/// What callers, upstreams, HAProxy and session stores may send without an end.
+/// Messages of callers, upstreams, HAProxy and session stores that may have no end.
 extension Growth {
     private static let request = "GET / HTTP/1.1\r\nHost: a\r\n"
     private static let heads: [(what: String, make: @Sendable (Int) -> [UInt8])] = [

@@ -7,7 +7,7 @@ import Secrets
 @testable import Learning
 @testable import Settings
 
-/// What servers, pages, helpers, operators and recordings may say without an end.
+/// Texts of servers, pages, helpers, operators and recordings that may have no end.
 extension Growth {
     private static let url = WebURL(origin: Origin(scheme: .https, host: "bank.example"), path: "/a/b")
 

@@ -74,7 +74,7 @@ struct JSONLanguage: Language {
                 sentence.put(":")
                 putSpace()
                 let value = put(depth: depth + 1, mayBreak: mayBreak)
-                // A name twice is no object that two readers would understand alike.
+                // An object with one name twice could be understood in two ways.
                 if members.updateValue(value, forKey: name) != nil { isBroken = true }
                 putSpace()
             }
@@ -127,7 +127,7 @@ struct JSONLanguage: Language {
         try require(JSONValue(parsing: expected.serialized()) == expected, "written, \(expected) is another")
     }
 
-    /// What writes is the standard library's, and slow.
+    /// The writer is the standard library's, and slow.
     private var seedIsForWriting: Bool { sentence.count % 16 == 0 }
 
     private static let written: [(StaticString, String)] = [

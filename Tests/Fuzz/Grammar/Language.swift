@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// What may be said to one reader: sentences whose meaning is known, as they are made and not found.
+/// The input language of one reader: sentences whose meaning is known, because they are made and not found.
 protocol Language: SendableMetatype {
     /// Its name on the command line.
     static var name: String { get }
-    /// The fuzz target that reads its sentences, too, whatever they mean.
+    /// The fuzz target that also reads its sentences, whatever they mean.
     static var target: String { get }
-    /// One sentence in so many is read by the target as well; the slow readers of a fast language cost most of its time.
+    /// Number of sentences of which the target also reads one; the slow readers of a fast language cost most of its
+    /// time.
     static var period: UInt64 { get }
 
     init()

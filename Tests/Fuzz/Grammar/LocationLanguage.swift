@@ -75,7 +75,7 @@ struct LocationLanguage: Language {
         switch sentence.choices.below(5) {
         case 0: sentence.put("*")
         case 1:
-            // One label or more stand for the sign.
+            // The wildcard stands for one label or more.
             let count = sentence.choices.below(labels.count + 1)
             sentence.put("*.")
             let rest = Array(labels.dropFirst(count))
@@ -143,7 +143,7 @@ struct LocationLanguage: Language {
         if sentence.choices.once(in: 12) { sentence.put(".") }
     }
 
-    /// Puts a segment, with its first sign as it is or percent-coded, which means the same for these signs.
+    /// Puts a segment, with its first character as it is or percent-encoded, which means the same for these characters.
     private mutating func put(_ segment: StaticString, asWritten form: Int) {
         let start = sentence.count
         sentence.put(segment)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// The numbers of callers, servers and files at the ends of their ranges, as each of them is written. What they may come to the target
-/// knows.
+/// The numbers of callers, servers and files at the ends of their ranges, in each of their spellings. The target knows
+/// their valid results.
 struct NumberLanguage: Language {
     static let name = "numbers"
     static let period: UInt64 = 1
@@ -72,8 +72,8 @@ struct NumberLanguage: Language {
     ]
 }
 
-/// What befalls one exchange, as the choices of its peers: runs of the same event, two that alternate, and any. What may follow what
-/// the target knows.
+/// Events of one exchange, as the choices of its peers: runs of one event, two that alternate, and any. The target
+/// knows which sequences are valid.
 struct ExchangeLanguage: Language {
     static let name = "exchanges"
     static let period: UInt64 = 1

@@ -61,7 +61,7 @@ struct PageLanguage: Language {
             if sentence.choices.once(in: 8) { sentence.put(" action=\"/second\"") }
         }
         sentence.put(sentence.choices.pick(Self.tagEnds))
-        // A form in a form is none.
+        // A form within a form is not one.
         guard !isInForm else { return }
         isInForm = true
         expected.append(form)
@@ -107,7 +107,7 @@ struct PageLanguage: Language {
         expected[expected.count - 1].inputs.append(input)
     }
 
-    /// Writes a value in one of the three ways, with some of its signs as references.
+    /// Writes a value in one of the three ways, with some of its characters as references.
     private mutating func writeValue(_ texts: [(StaticString, String)]) -> String {
         let blank = sentence.choices.once(in: 8)
         if blank { sentence.put(" ") }
@@ -126,7 +126,7 @@ struct PageLanguage: Language {
             sentence.put("'")
         default:
             sentence.put(written)
-            // A slash behind it would be its own.
+            // A slash after it would belong to the value.
             sentence.put(" ")
         }
         return text

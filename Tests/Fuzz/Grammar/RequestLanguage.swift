@@ -96,7 +96,8 @@ struct RequestLanguage: Language {
         }
     }
 
-    /// What goes upstream has the fields of the caller that are for it, in their order, with their values, and no others.
+    /// Checks that the upstream's request has the caller's end-to-end fields, in order and with their values, and no
+    /// others.
     private func checkForwarded() throws(Violation) {
         let (head, bytes) = (parser.head, sentence.bytes)
         var queue = ByteQueue()
@@ -143,7 +144,7 @@ extension UInt8 {
     var lowercasedLetter: UInt8 { self &- 0x41 < 26 ? self | 0x20 : self }
 }
 
-/// Several requests on one connection, one behind the other: each ends where it was written to end, and the next one begins there.
+/// Several requests on one connection: each ends where it was written to end, and the next one begins there.
 struct ConnectionLanguage: Language {
     static let name = "connections"
     static let period: UInt64 = 4
@@ -167,7 +168,7 @@ struct ConnectionLanguage: Language {
             case .length(let length):
                 // A body that is longer than what comes is the last on its connection.
                 guard length <= 64 else { return }
-                // What looks like a request is none within a body.
+                // Within a body, bytes that look like a request are not one.
                 if length > 20, sentence.choices.flip() { sentence.put("GET /x HTTP/1.1\r\n\r\n") }
                 sentence.putAnything(Int(length) - (sentence.count - head))
             case .chunked: chunks.write(&sentence, mayBreak: false)

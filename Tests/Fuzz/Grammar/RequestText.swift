@@ -3,7 +3,7 @@
 
 import HTTPWire
 
-/// A field line where it stands in a sentence, and what becomes of it.
+/// A field line at its place in a sentence, and its result.
 struct WrittenField {
     var name: ByteRange
     var value: ByteRange
@@ -187,7 +187,7 @@ struct RequestText {
     private mutating func endField(
         _ start: (name: Int, colon: Int, value: Int), _ kind: Int, isHopByHop: Bool, _ sentence: inout Sentence
     ) -> ByteRange {
-        // An empty value stands behind all white space.
+        // An empty value follows all white space.
         var value = ByteRange(start: start.value, end: sentence.count)
         let isEmpty = value.isEmpty
         sentence.putRareBlanks()

@@ -29,7 +29,7 @@ enum RequestWords {
     ]
     static let trailers = 0
 
-    /// With the rest of a head behind them no reader may take them.
+    /// Request lines that no reader may accept, even with the rest of a head after them.
     static let brokenLines: [StaticString] = [
         " GET / HTTP/1.1\r\n", "\tGET / HTTP/1.1\r\n", "GET\t/ HTTP/1.1\r\n", "GET  / HTTP/1.1\r\n",
         "G(T / HTTP/1.1\r\n",

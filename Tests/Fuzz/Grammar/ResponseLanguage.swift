@@ -5,7 +5,7 @@ import HTTPWire
 
 @testable import Proxy
 
-/// What comes over an upstream's connection: interim heads, a final one, and its body.
+/// The bytes of an upstream's connection: interim heads, a final one, and its body.
 struct ResponseLanguage: Language {
     static let name = "responses"
 
@@ -104,7 +104,8 @@ struct ResponseLanguage: Language {
     }
 }
 
-/// An upstream's answers on one connection, whole or cut, and what nobody asked for behind them. What they mean the target finds out.
+/// An upstream's answers on one connection, whole or cut, and unrequested bytes after them. The target finds out their
+/// meaning.
 struct AnswerLanguage: Language {
     static let name = "answers"
     static let period: UInt64 = 1

@@ -63,7 +63,7 @@ struct ResponseText {
         }
         sentence.put(UInt64(status))
         if sentence.choices.once(in: 8) {
-            // The space behind the digits may be missing with the phrase.
+            // The space after the digits may be missing together with the phrase.
         } else {
             sentence.put(" ")
             let phrase = sentence.count - start

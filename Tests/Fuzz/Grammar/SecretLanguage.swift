@@ -5,8 +5,8 @@ import Secrets
 
 @testable import ChallengeHandling
 
-/// What other programs say while they hold a credential's secret: it is in what they say, in one coding or another, and must not be in what
-/// we say of it.
+/// Output of other programs while they hold a credential's secret. It contains the secret, in one coding or another,
+/// and our output about it must not.
 struct SecretLanguage: Language {
     static let name = "secrets"
     static let target = "values"
@@ -44,7 +44,7 @@ struct SecretLanguage: Language {
         try checkDigest()
     }
 
-    /// What an upstream says back of a value that was put into its request.
+    /// Checks an upstream's echo of a value that was put into its request.
     private func checkCleaned(_ bytes: [UInt8]) throws(Violation) {
         let values = RequestInjections(parameters: [], path: nil, members: [], secrets: [Secret(MarkedSecret.text)])
         var cleaner = values.cleaner.bodyCleaner()
@@ -86,12 +86,12 @@ struct SecretLanguage: Language {
     ]
 }
 
-/// A secret that is in nothing else, and whatever it may look like.
+/// A secret that occurs nowhere else, and its coded forms.
 enum MarkedSecret {
     /// It has what each coding treats in a way of its own.
     static let text = "Zq7/x+ w&\"k%9=vJ"
 
-    /// By the name of the coding; base64 as it is within something longer, too, whatever stands before it.
+    /// The codings by name; base64 also as it appears within a longer text, whatever precedes it.
     static let forms: [(coding: String, bytes: [UInt8])] = {
         let secret = Array(text.utf8)
         func percent(_ isUpper: Bool, _ isForm: Bool) -> [UInt8] {

@@ -60,10 +60,10 @@ struct Sentence {
         }
     }
 
-    /// Takes back what stands behind the first `count` bytes.
+    /// Removes everything after the first `count` bytes.
     mutating func cut(to count: Int) { bytes.removeLast(bytes.count - count) }
 
-    /// White space that may stand there: mostly one space or none.
+    /// Puts optional white space: mostly one space or none.
     @inline(__always)
     mutating func putBlanks(most: Int = 3) {
         switch choices.below(8) {
@@ -73,7 +73,7 @@ struct Sentence {
         }
     }
 
-    /// White space that hardly ever stands there.
+    /// Puts optional white space that is rare at this place.
     @inline(__always)
     mutating func putRareBlanks() {
         if choices.once(in: 12) { for _ in 0...choices.below(2) { put(choices.flip() ? 0x20 : 0x09) } }

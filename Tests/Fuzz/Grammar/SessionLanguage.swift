@@ -6,7 +6,8 @@ import Secrets
 
 @testable import ChallengeHandling
 
-/// Sessions as one process writes them for the next: what is read is what was written, and what is cut or lengthened is nothing.
+/// Sessions that one process writes for the next: a reader gets what was written, and nothing from a text that is cut
+/// or lengthened.
 struct SessionLanguage: Language {
     static let name = "sessions"
     static let period: UInt64 = 16

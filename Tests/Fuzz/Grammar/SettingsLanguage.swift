@@ -85,7 +85,7 @@ struct SettingsLanguage: Language {
 
     mutating func check() throws(Violation) {
         let first = Settings.parse(sentence.bytes, file: "f", environment: Self.environment)
-        // A credential's field that the environment has is nobody's to tell.
+        // The secret of a credential in the environment must not appear in a problem.
         for problem in first.problems {
             let told = MarkedSecret.coding(in: Array(problem.description.utf8))
             try require(told == nil, "the secret is told as \(told ?? "")")
@@ -123,7 +123,8 @@ indirect enum YAMLTree {
     /// A map whose order counts.
     case ordered([(key: String, value: YAMLTree)])
 
-    /// Writes the tree in blocks, with what is inside in braces and brackets now and then, quoted or not, with comments or without.
+    /// Writes the tree in blocks; parts of it in braces and brackets now and then, quoted or not, with comments or
+    /// without.
     func write(_ sentence: inout Sentence, indent: Int = 0) {
         switch self {
         case .text: writeFlow(&sentence)

@@ -32,7 +32,7 @@ struct TargetLanguage: Language {
                 let (text, effect) = sentence.choices.pick(Self.dots)
                 sentence.put(text)
                 if effect < 0 { _ = stack.popLast() }
-                // What ends in one of them is a folder.
+                // A path with one of these ends is a folder.
                 if index == count - 1 { stack.append(false) }
                 continue
             }

@@ -3,7 +3,7 @@
 
 import HTTPWire
 
-/// The lines behind a body, as libcurl hands them over.
+/// The lines after a body, as libcurl passes them on.
 struct TrailerLanguage: Language {
     static let name = "trailers"
 

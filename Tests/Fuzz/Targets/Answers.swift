@@ -7,8 +7,9 @@ import HTTPWire
 
 @testable import ChallengeClient
 
-/// What an upstream sends on a connection, read by the machine of that connection into a transfer: the same answer however it is cut,
-/// the one that an oracle reads, never more of a body than its framing says; and no trap, whatever else happens meanwhile.
+/// Reads an upstream's bytes by the machine of their connection into a transfer. However the bytes are cut, the answer
+/// is the one that an oracle reads, and never more of a body than its framing allows. Nothing that happens meanwhile
+/// traps.
 func fuzzAnswers(_ input: Span<UInt8>) throws(Violation) {
     var dice = Dice(input)
     let kind = FuzzedClient.Kind.allCases[dice.below(FuzzedClient.Kind.allCases.count)]
@@ -49,7 +50,7 @@ private func check(
     try require(facts.body == oracle.body, "\(facts.body.count) bytes of a body of \(oracle.body.count)")
     try require((facts.end != .failed) == oracle.isWhole, "whole or not: \(oracle.isWhole)")
     let isSent = kind == .expecting ? oracle.interims.contains(100) : kind != .silent
-    // A 100 and an answer that breaks a rule, if both come at once, leave no moment for the body.
+    // A 100 and an answer that breaks a rule leave no moment for the body if both come at once.
     let isBrokenAtOnce = kind == .expecting && facts.end == .failed
     try require(
         client.isSent == isSent || isBrokenAtOnce || oracle.mayStopBody(of: kind),
@@ -69,7 +70,7 @@ extension AnswerOracle {
 struct AnswerOracle {
     /// The statuses of the interim heads before the final one.
     private(set) var interims: [Int] = []
-    /// The final head with its empty line; `nil` if there is none.
+    /// The final head with its empty line; `nil` if it is not complete.
     private(set) var head: [UInt8]?
     /// The number of bytes up to the end of the final head.
     private(set) var headEnd = 0

@@ -26,7 +26,7 @@ private func check(_ dates: CertificateDates) throws(Violation) {
     }
 }
 
-/// DER read a second time (X.690 section 8.1): into values of which each knows its contents, the way down by numbers.
+/// A second reader of DER (X.690 section 8.1): values with their contents, found by a path of numbers.
 private enum DEROracle {
     struct Value {
         var tag: Int
@@ -55,7 +55,7 @@ private enum DEROracle {
         return values
     }
 
-    /// RFC 5280 section 4.1: of `tbsCertificate`, behind the version, the number, the algorithm and the issuer.
+    /// RFC 5280 section 4.1: of `tbsCertificate`, after the version, the number, the algorithm and the issuer.
     static func dates(_ bytes: [UInt8]) -> CertificateDates? {
         guard let whole = values(bytes).first, whole.tag == 0x30, let signed = values(whole.content).first,
             signed.tag == 0x30

@@ -6,9 +6,9 @@ import Secrets
 
 @testable import ChallengeHandling
 
-/// What a server says of who may come in. The first byte tells which of its words: `w` fields of `WWW-Authenticate`, one a
-/// line; `p` the JSON of a preauthorization; `t` that of a token; `s` a scope, or a path of a container registry; `a` a field
-/// `Accept-Signature`.
+/// Reads a server's messages about access. The first byte chooses the kind: `w` fields of `WWW-Authenticate`, one a
+/// line; `p` the JSON of a preauthorization; `t` that of a token; `s` a scope, or a path of a container registry; `a` a
+/// field `Accept-Signature`.
 func fuzzChallenges(_ input: Span<UInt8>) throws(Violation) {
     guard input.count > 0 else { return }
     let rest = input.extracting(1..<input.count)
@@ -51,7 +51,7 @@ private func checkFields(_ text: String) throws(Violation) {
     try require(again == challenges, "\(written) is read as \(String(describing: again)), not \(challenges)")
 }
 
-/// What answers a challenge of Digest holds all that has to come back as it was.
+/// Checks that an answer to a Digest challenge contains every parameter that must come back unchanged.
 private func checkDigest(_ challenges: [AuthenticationChallenge]) throws(Violation) {
     let credential = Credential(name: "c", fields: ["username": Secret(#"a"\b"#), "password": Secret("p")])
     guard let challenge = DigestChallenge.strongest(of: challenges),

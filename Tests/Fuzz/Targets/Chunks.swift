@@ -14,7 +14,7 @@ func fuzzChunks(_ input: Span<UInt8>) throws(Violation) {
     try checkWriting(input, &dice)
 }
 
-/// What a decoder finds in bytes that arrive in pieces.
+/// Returns the result of a decoder for bytes that arrive in pieces.
 private func decoded(_ bytes: Span<UInt8>, arrivals: [Int]) throws(Violation) -> ChunkOracle.Outcome {
     var decoder = BodyDecoder(framing: .chunked)
     var outcome = ChunkOracle.Outcome()
@@ -53,7 +53,7 @@ private func decoded(_ bytes: Span<UInt8>, arrivals: [Int]) throws(Violation) ->
     return outcome
 }
 
-/// What we write as chunks is read as what was put in, and ends where we ended.
+/// Checks that the chunks we write are read as their data, and end where we ended.
 private func checkWriting(_ input: Span<UInt8>, _ dice: inout Dice) throws(Violation) {
     var output = ByteQueue()
     var start = 0
@@ -70,7 +70,7 @@ private func checkWriting(_ input: Span<UInt8>, _ dice: inout Dice) throws(Viola
     try require(read.data == input.array, "what is written reads as something else")
 }
 
-/// The lines behind a body as libcurl hands them over, one by one: whatever stands up to each LF, with it.
+/// Reads the lines after a body as libcurl passes them on, one by one: the bytes up to each LF, with it.
 func fuzzTrailers(_ input: Span<UInt8>) throws(Violation) {
     var trailers = TrailerLines()
     var expected: [(name: String, value: [UInt8])] = []
@@ -101,22 +101,22 @@ func fuzzTrailers(_ input: Span<UInt8>) throws(Violation) {
     try require(found.elementsEqual(expected) { $0 == $1 }, "\(found) where \(expected) is right")
     let written = trailers.lines.withSpan { $0.array }
     try require(trailers.isEmpty == written.isEmpty && written.count == held, "\(written.count) bytes are held")
-    // Written behind a body they are the same section to whoever reads it.
+    // Written after a body, they are one and the same section to every reader.
     let section = Oracle.section((written + [13, 10])[...])
     try require(section?.lines.count == expected.count && section?.end == written.count + 2, "a section that splits")
 }
 
-/// The chunked coding read from left to right as RFC 9112 section 7.1 has it, over an array that is all there.
+/// A reader of the chunked coding from left to right, after RFC 9112 section 7.1, over an array that is complete.
 struct ChunkOracle {
-    /// What a body holds and how it ends.
+    /// The data of a body, and its end.
     struct Outcome: Equatable, CustomStringConvertible {
         var data: [UInt8] = []
         /// `name:value`, the name in lower case; of those that may go further.
         var trailers: [String] = []
-        /// Where it ended; `nil` while it has not.
+        /// Offset of the body's end; `nil` before that is known.
         var end: Int?
         var isRefused = false
-        /// Why, where the decoder says so.
+        /// The reason of a refusal, if the decoder gives one.
         var refusal: WireErrorCode?
 
         /// Everything but the reason of a refusal, which only the decoder tells.
@@ -167,7 +167,7 @@ struct ChunkOracle {
         }
     }
 
-    /// Whether another follows.
+    /// Reads a chunk. Returns true if another one follows.
     private mutating func chunk() throws(Stop) -> Bool {
         var digits = ""
         while true {

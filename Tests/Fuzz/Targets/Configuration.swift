@@ -10,7 +10,7 @@ func fuzzSettings(_ input: Span<UInt8>) throws(Violation) {
     let (settings, problems) = Settings.parse(bytes, file: "f", environment: ["PORT": "8080", "NAME": "bank"])
     let errors = problems.filter { $0.severity == .error }
     try require((settings == nil) == !errors.isEmpty, "\(errors.count) errors, and settings: \(settings != nil)")
-    // A line more than there are: what is missing at the end is missed behind it.
+    // One line more than there are: an omission at the end is reported after it.
     let lines = String(decoding: bytes, as: UTF8.self).unicodeScalars.count { isLineEnd($0) } + 2
     var last = Mark(line: 1, column: 1)
     for problem in problems {
@@ -20,7 +20,7 @@ func fuzzSettings(_ input: Span<UInt8>) throws(Violation) {
         try require(last <= mark, "not in the order of the file: \(problem)")
         last = mark
         try require(!problem.message.isEmpty, "a problem without a message")
-        // Problems are told as one line each.
+        // Each problem is reported as one line.
         let isPlain = problem.description.unicodeScalars.allSatisfy { $0.value >= 32 && $0.value != 127 }
         try require(isPlain, "a problem of two lines: \(problem)")
     }

@@ -5,8 +5,8 @@ import HTTPWire
 
 @testable import Proxy
 
-/// A caller's bytes on a connection, and the machine that serves them: the same however it is cut, and whatever else
-/// happens meanwhile without a trap.
+/// Feeds a caller's bytes to the machine that serves its connection. The result is equal however the bytes are cut, and
+/// nothing that happens meanwhile traps.
 func fuzzConnections(_ input: Span<UInt8>) throws(Violation) {
     var dice = Dice(input)
     let limits = dice.flip() ? HeadLimits() : HeadLimits(line: 64, head: 256, fieldCount: 4)
@@ -35,7 +35,7 @@ private struct FuzzedServer: ~Copyable {
 
     mutating func receive(_ bytes: Span<UInt8>, arrivals: [Int]) throws(Violation) {
         for end in arrivals { try read(bytes, upTo: end) }
-        // What was made later is there when all has come.
+        // Bytes produced later are there when all has arrived.
         while isAwaited {
             makeAnswer()
             try read(bytes, upTo: bytes.count)

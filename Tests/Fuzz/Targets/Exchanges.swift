@@ -5,14 +5,15 @@ import ChallengeHandling
 
 @testable import ChallengeClient
 
-/// The machine of an exchange at the hands of an upstream, of logins and of a caller that do what the bytes say, in any order that its
-/// driver can bring about: nothing is sent twice or delivered twice, what was tried is judged, and it comes to an end.
+/// Drives the machine of an exchange: an upstream, logins and a caller act as the bytes say, in any order that its
+/// driver can bring about. Nothing is sent or delivered twice, every session that was tried gets a verdict, and the
+/// exchange ends.
 func fuzzExchanges(_ input: Span<UInt8>) throws(Violation) {
     var play = ExchangePlay(input.array)
     try play.run()
 }
 
-/// What may follow what.
+/// A checker of valid sequences of events.
 private struct ExchangeWatch {
     var sends = 0
     var deliveries = 0
@@ -42,8 +43,8 @@ private struct ExchangeWatch {
     }
 
     func check() throws(Violation) {
-        // One at the beginning, one per round and per conflict, those whose connections or sessions had ended, and those sent in
-        // another way.
+        // One at the beginning, one per round and per conflict, one per connection or session that had ended, and one
+        // per request sent in another way.
         let most =
             3 + ExchangeMachine.maxRounds + ExchangeMachine.maxConflicts + ExchangeMachine.maxResends
             + ExchangeMachine.maxWithdrawals

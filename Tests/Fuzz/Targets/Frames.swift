@@ -5,8 +5,8 @@ import HTTPWire
 
 @testable import Proxy
 
-/// What HAProxy sends to an authority: a question is read as `FrameOracle` reads it, and becomes one head whose first line has its method
-/// and its target, and nothing else.
+/// Reads HAProxy's frames to an authority. A question is read as `FrameOracle` reads it, and becomes one head whose
+/// first line has its method and its target, and nothing else.
 func fuzzFrames(_ input: Span<UInt8>) throws(Violation) {
     let count = UInt32(input.count)
     let bytes = [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: count >> $0) } + input.array
@@ -37,7 +37,7 @@ func fuzzFrames(_ input: Span<UInt8>) throws(Violation) {
     try require(line == method && rest == target, "the head has another first line than the question")
 }
 
-/// The frame that these bytes are; none where they are no frame that is taken.
+/// Returns the frame in these bytes; `nil` if they are not a valid one.
 private func wholeFrame(_ bytes: Span<UInt8>) throws(Violation) -> SPOPFrame? {
     let limit = bytes.count - SPOPFrame.lengthBytes
     let early = try? SPOPFrame.read(bytes.extracting(0..<bytes.count - 1), limit: limit)
@@ -51,14 +51,15 @@ private func wholeFrame(_ bytes: Span<UInt8>) throws(Violation) -> SPOPFrame? {
     }
 }
 
-/// What is agreed on is within what both take.
+/// Checks that the agreed values are within both sides' limits.
 private func checkGreeting(_ frame: SPOPFrame, _ bytes: Span<UInt8>) throws(Violation) {
     guard let hello = try? SPOPHello(frame.payload, in: bytes) else { return }
     try require(
         (SPOPFrame.smallest...SPOPFrame.largest).contains(hello.frameLimit), "frames of \(hello.frameLimit) bytes")
 }
 
-/// Reads the payload of a NOTIFY frame as SPOE.txt of HAProxy has it, all at once and with nothing shared with the reader in question.
+/// A reader of a NOTIFY frame's payload after SPOE.txt of HAProxy, all at once and with no code in common with the
+/// reader under test.
 struct FrameOracle {
     enum Question: Equatable {
         case malformed, unknown, incomplete, invalid
@@ -71,7 +72,7 @@ struct FrameOracle {
 
     init(_ payload: ArraySlice<UInt8>) { rest = payload }
 
-    /// What is asked.
+    /// The question in the frame.
     var question: Question {
         var copy = self
         guard let messages = try? copy.messages() else { return .malformed }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// Something that must be fed whatever bytes there are, and what must be true of it then.
+/// A function that can be fed any bytes, and the rules that must then hold.
 struct FuzzTarget: Sendable {
-    /// What its seeds' folder and its fuzzer are called.
+    /// The name of its seeds' folder and of its fuzzer.
     let name: String
-    /// Feeds it one input. Throws where a rule is broken; a trap and a hang are found by whoever calls.
+    /// Feeds one input. Throws if a rule is broken; the caller finds traps and hangs.
     let run: @Sendable (Span<UInt8>) throws(Violation) -> Void
 
     static let all = [
@@ -44,7 +44,7 @@ func require(_ holds: Bool, _ rule: @autoclosure () -> String) throws(Violation)
     guard holds else { throw Violation(description: rule()) }
 }
 
-/// Choices that depend on nothing but the input, so that an input which fails once fails always, and is nothing but the
+/// Choices that depend on the input alone, so that an input which fails once always fails, and contains nothing but the
 /// protocol's own text.
 struct Dice {
     private var state: UInt64
@@ -62,8 +62,8 @@ struct Dice {
 
     mutating func flip() -> Bool { below(2) == 1 }
 
-    /// How `count` bytes arrive: the numbers of them that are there, growing, the last one `count` itself. Now and then one
-    /// byte at a time.
+    /// Returns the arrival of `count` bytes: rising numbers of bytes that are there, the last one `count` itself. Now
+    /// and then one byte at a time.
     mutating func arrivals(_ count: Int) -> [Int] {
         var ends: [Int] = []
         let longest = below(8) == 0 ? 1 : 1 + below(max(count, 2))
@@ -92,6 +92,6 @@ extension Span<UInt8> {
         return bytes
     }
 
-    /// All of the bytes as text, repaired where they are no UTF-8.
+    /// All of the bytes as text; invalid UTF-8 is repaired.
     var string: String { String(decoding: array, as: UTF8.self) }
 }

@@ -7,7 +7,8 @@ import HTTPWire
 
 @testable import ChallengeClient
 
-/// Carries out what the machine of an upstream's connection decides, and notes what the owner of its transfer is told.
+/// The driver of an upstream connection's machine: it carries out the machine's decisions and records what the owner of
+/// the transfer is notified of.
 final class FuzzedClient: UpstreamStream, TransferOwner {
     /// The request.
     enum Kind: CaseIterable {

@@ -3,7 +3,7 @@
 
 import HTTPWire
 
-/// What a caller asks its connection to be switched to, and what an upstream says to it: a request's head, then an answer's.
+/// Reads a request's head that asks for another protocol, then the head of an upstream's answer.
 func fuzzHandshakes(_ input: Span<UInt8>) throws(Violation) {
     var parser = RequestHeadParser()
     guard case .complete(let length) = parser.parse(input) else { return }
@@ -48,9 +48,9 @@ private func checkAnswer(
 
 /// The `Upgrade` fields of a head, read a second time (RFC 9110 section 7.8).
 private struct Upgrades {
-    /// Whether `Connection` names the field.
+    /// True if `Connection` names the field.
     var isNominated = false
-    /// Whether a list cannot be read.
+    /// True if a list cannot be read.
     var isBroken = false
     /// Each with its version.
     var all: [String] = []
@@ -62,7 +62,7 @@ private struct Upgrades {
         }
     }
 
-    /// Whether something follows the sixteenth of them, which is where reading ends.
+    /// True if something follows the sixteenth of them, at which reading ends.
     var isTooLong: Bool {
         guard protocols.count >= 16, let last = all.lastIndex(of: protocols[protocols.count - 1]) else { return false }
         return protocols.count > 16 || last < all.count - 1

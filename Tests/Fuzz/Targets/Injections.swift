@@ -14,7 +14,7 @@ private let fuzzedValues = RequestInjections(
         BodyMember(names: [Array("a".utf8), Array("key".utf8)], value: Secret("other")),
     ], secrets: [Secret(fuzzedKey)])
 
-/// What the parser reads of a body with values is what it reads of the body, with the values.
+/// Checks that the parser reads a body with injected values as the body with these values.
 func checkInjectedBody(_ bytes: [UInt8]) throws(Violation) {
     let read = JSONValue(parsing: bytes)
     guard let sent = try? fuzzedValues.changed(bytes, form: .json).revealBytes() else {
@@ -36,7 +36,7 @@ func checkInjectedBody(_ bytes: [UInt8]) throws(Violation) {
     try require(twice == .object(members), "the second time makes another value")
 }
 
-/// The target has the value once, and an answer none, in whatever pieces it comes.
+/// Checks that the target has the value once, and an answer never, in whatever pieces it comes.
 func checkInjectedTarget(_ bytes: [UInt8]) throws(Violation) {
     let span = bytes.span
     var sent: [UInt8] = []

@@ -3,7 +3,7 @@
 
 import ChallengeHandling
 
-/// Location patterns and locations, one a line; what covers what, and who wins.
+/// Reads location patterns and locations, one a line: which pattern covers which location, and which is most specific.
 func fuzzLocations(_ input: Span<UInt8>) throws(Violation) {
     let lines = input.string.split(separator: "\n", maxSplits: 3, omittingEmptySubsequences: true)
     var patterns: [LocationPattern] = []
@@ -28,7 +28,7 @@ func fuzzLocations(_ input: Span<UInt8>) throws(Violation) {
     }
 }
 
-/// What is printed is read as the same.
+/// Checks that a printed pattern is read as itself.
 private func checkText(_ pattern: LocationPattern) throws(Violation) {
     guard let again = try? LocationPattern(pattern.text) else {
         throw Violation(description: "\(pattern.text) is no pattern, but one printed it")
@@ -46,7 +46,7 @@ private func checkText(_ location: Location) throws(Violation) {
 }
 
 extension LocationPattern {
-    /// Whether a text without wildcards covers the location that it is, too.
+    /// Returns true if a text without wildcards also covers the location that it is.
     fileprivate func covers(line: String) -> Bool {
         guard !line.contains("*"), let location = try? Location(line) else { return true }
         return covers(location)
@@ -77,7 +77,8 @@ private func checkOrder(_ patterns: [LocationPattern]) throws(Violation) {
     }
 }
 
-/// A pattern that covers a location is not passed over where only its origin, or a folder above it, is known.
+/// Checks that a pattern that covers a location is not skipped if only the location's origin, or a folder above it, is
+/// known.
 private func checkOrigins(_ pattern: LocationPattern, _ location: Location) throws(Violation) {
     guard location.userInfo == nil else { return }
     let label = location.labels.joined(separator: ".")
@@ -89,7 +90,8 @@ private func checkOrigins(_ pattern: LocationPattern, _ location: Location) thro
         pattern.coversSomething(below: base), "\(pattern.text) covers \(location) but nothing below \(base)")
 }
 
-/// The winner covers the location, nobody who does is more specific, and the order of registration changes nothing.
+/// Checks that the winner covers the location, that no other such pattern is more specific, and that the order of
+/// registration has no effect.
 private func checkWinner(_ patterns: [LocationPattern], _ location: Location) throws(Violation) {
     let covering = patterns.filter { $0.covers(location) }
     guard !covering.isEmpty else { return }

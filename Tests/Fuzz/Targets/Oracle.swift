@@ -26,14 +26,14 @@ enum Oracle {
         bytes.allSatisfy { $0 == 9 || ($0 >= 32 && $0 != 127) }
     }
 
-    /// Whether no white space is around it.
+    /// Returns true if there is no white space around it.
     static func isTrimmed(_ bytes: some BidirectionalCollection<UInt8>) -> Bool {
         let blanks: [UInt8?] = [32, 9]
         return !blanks.contains(bytes.first) && !blanks.contains(bytes.last)
     }
 
-    /// The lines before the empty one that ends a head or a trailer section, and where what follows begins; `nil` where
-    /// there is no empty line. A line ends with CRLF and holds neither.
+    /// Returns the lines before the empty one that ends a head or a trailer section, and the offset after it; `nil`
+    /// without an empty line. A line ends with CRLF and contains neither character.
     static func section(_ bytes: ArraySlice<UInt8>) -> (lines: [ArraySlice<UInt8>], end: Int)? {
         var lines: [ArraySlice<UInt8>] = []
         var start = bytes.startIndex
@@ -80,7 +80,7 @@ enum Oracle {
         var number: UInt64? { value.allSatisfy { (0x30...0x39).contains($0) } ? UInt64(text) : nil }
     }
 
-    /// What concerns one connection only, always (RFC 9110 section 7.6.1 and the fields of proxies, section 11.7).
+    /// Fields that concern one connection only (RFC 9110 section 7.6.1, and the fields of proxies, section 11.7).
     static let hopByHop: Set<String> = [
         "connection", "http2-settings", "keep-alive", "proxy-authenticate", "proxy-authentication-info",
         "proxy-authorization",
@@ -88,7 +88,7 @@ enum Oracle {
     ]
 }
 
-/// What must be true of every request head that is taken, found out from its bytes anew.
+/// Rules for every accepted request head, checked again from its bytes.
 struct HeadOracle {
     private let head: RequestHead
     private let raw: [UInt8]

@@ -6,8 +6,8 @@ import Secrets
 
 @testable import ChallengeHandling
 
-/// What a gateway's conversation reads. The first byte tells which: `h` a page, `c` a cookie, `m` a caller's cookies, `t` a
-/// template and the response that has its values.
+/// Reads the inputs of a gateway's login. The first byte chooses the kind: `h` a page, `c` a cookie, `m` a caller's
+/// cookies, `t` a template and the response that has its values.
 func fuzzPages(_ input: Span<UInt8>) throws(Violation) {
     guard input.count > 0 else { return }
     let rest = input.extracting(1..<input.count)
@@ -31,7 +31,7 @@ private func checkPage(_ bytes: [UInt8]) throws(Violation) {
         try require(!form.inputs.isEmpty && form.inputs.allSatisfy { !$0.name.isEmpty }, "a form that submits nothing")
         try require(form.isPost || !form.isMessage, "a message by GET")
     }
-    // Of bytes throughout: a sign with an accent on it is another `Character`.
+    // Compared as bytes throughout: a character with an accent on it is another `Character`.
     let dashes = zip(bytes, bytes.dropFirst()).contains { $0 == UInt8(ascii: "-") && $1 == UInt8(ascii: "-") }
     if !dashes, !bytes.starts(with: ">".utf8), !bytes.starts(with: "->".utf8), bytes.last != UInt8(ascii: "-") {
         let page = HTMLPage(parsing: Array("<!--".utf8) + bytes + Array("-->".utf8))
@@ -70,8 +70,8 @@ private func checkCookie(_ text: String) throws(Violation) {
     }
 }
 
-/// What a caller sends where the session has the cookie `sid`: of that name no more than the session's goes out, and all others
-/// as they came. No answer sets it at the caller's.
+/// Checks a caller's cookies beside the session's cookie `sid`: only the session's cookie of that name is sent, and all
+/// others as they came. No answer sets it at the caller's.
 private func checkMerged(_ text: String) throws(Violation) {
     var jar = CookieJar()
     jar.store("sid=own", from: url, now: 0)

@@ -48,7 +48,7 @@ private func checkAnswer(_ field: [UInt8]) throws(Violation) {
     try checkSigned(plan, nonce: answer.nonce)
 }
 
-/// What is signed has one line for each component, and the field is read as the same components.
+/// Checks that the signed text has one line for each component, and that the field is read as these components.
 private func checkSigned(_ plan: MessagePlan, nonce: String?) throws(Violation) {
     let request = SigningRequest(
         method: "GET", origin: Origin(scheme: .https, host: "u.example"), target: "/?a=1&b=%20", fields: OneField())

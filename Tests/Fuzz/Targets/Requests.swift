@@ -18,7 +18,7 @@ func fuzzRequests(_ input: Span<UInt8>) throws(Violation) {
     try require(whole.data == cut.data, "in pieces the bodies are others")
 }
 
-/// What is made of a connection, as numbers to compare.
+/// The result of a connection, as numbers to compare.
 private struct CallerSide {
     var facts: [Int] = []
     var data: [UInt8] = []
@@ -37,7 +37,7 @@ private struct CallerSide {
         }
     }
 
-    /// Whether there may be more to do with these bytes.
+    /// Returns true if there may be more to do with these bytes.
     private mutating func step(_ window: Span<UInt8>, checked: Bool) throws(Violation) -> Bool {
         if var decoder = body {
             let result = try step(window, &decoder)
@@ -95,7 +95,7 @@ private struct CallerSide {
         }
     }
 
-    /// Whoever is let in has asked for what is served, of a host that is.
+    /// Checks that an admitted request asks for a served resource, of a served host.
     private func checkAdmission(_ window: Span<UInt8>) throws(Violation) {
         let head = parser.head
         switch Admission.decide(head, in: window, plan: openListener, user: nil) {
@@ -139,13 +139,13 @@ private struct CallerSide {
 private let openListener = ListenerPlan(
     name: "l", service: .proxy, router: Router(fallback: "u"), hosts: HostPolicy(names: ["a"]))
 
-/// The request that an auth request asks about is read as it would be if its caller had sent it to us.
+/// Checks that the request in an auth request is read as if its caller had sent it to us.
 func checkAuthRequest(_ head: RequestHead, _ bytes: Span<UInt8>) throws(Violation) {
     guard let original = try? head.original(in: bytes) else { return }
     let path = bytes.copy(original.target.path)
     try require(path.first == UInt8(ascii: "/"), "the path in question begins with no slash")
     try require(original.body.isEmpty, "the request in question has a body")
-    // With CONNECT a path is no target; admission refuses the method.
+    // With CONNECT a path is not a valid target; admission refuses the method.
     guard original.method != .connect, let host = original.authority else { return }
     let line = bytes.copy(original.methodRange) + [0x20] + bytes.copy(original.target.pathAndQuery)
     let text = line + Array(" HTTP/1.1\r\nHost: ".utf8) + bytes.copy(host) + Array("\r\n\r\n".utf8)

@@ -7,8 +7,8 @@ import HTTPWire
 @testable import ChallengeClient
 @testable import Proxy
 
-/// What comes over an upstream's connection: the raw lines of heads, interim ones first, then the body in its framing. What
-/// a caller gets of it must be exactly one response with that body, or must not look complete.
+/// Reads an upstream's connection: the raw lines of heads, interim ones first, then the body in its framing. The caller
+/// must get exactly one response with that body, or one that does not look complete.
 func fuzzResponses(_ input: Span<UInt8>) throws(Violation) {
     var dice = Dice(input)
     let bytes = input.array
@@ -33,7 +33,7 @@ func fuzzResponses(_ input: Span<UInt8>) throws(Violation) {
             way.interim(scanner.head, raw)
             continue
         }
-        // What follows 101 is no HTTP.
+        // Bytes after a 101 are not HTTP.
         guard scanner.head.status >= 200 else { return }
         let written = try way.final(scanner.head, raw, body: input.extracting(end..<input.count), &dice)
         try ResponseOracle(head: scanner.head, raw: raw.array, body: Array(bytes[end...]), caller: caller).check(
@@ -42,10 +42,10 @@ func fuzzResponses(_ input: Span<UInt8>) throws(Violation) {
     }
 }
 
-/// What came of it.
+/// The response as it was written to the caller.
 struct WrittenResponse {
     var output: [UInt8]
-    /// Whether all of it was there, so that its end was written.
+    /// True if all of it arrived, so that its end was written.
     var isWhole: Bool
     var keepsAlive: Bool
 }
@@ -105,7 +105,7 @@ extension ReverseMapping {
         map(Router(fallback: "u"), base: "", prefix: "")
     }
 
-    /// What is `/a/…` there is `/p/…` here.
+    /// Maps `/a/…` of the upstream to `/p/…` of the listener.
     fileprivate static var stripped: ReverseMapping {
         map(
             Router(routes: [.init(path: "/p/", upstream: "u", stripsPrefix: true)], fallback: nil), base: "/a",
@@ -120,7 +120,7 @@ extension ReverseMapping {
     }
 }
 
-/// Every field of a head that is taken stands where it is said to stand.
+/// Checks that each field of an accepted head is at its reported place.
 private func checkScan(_ head: ResponseHead, _ raw: [UInt8]) throws(Violation) {
     try require((100...999).contains(head.status) && head.reason.end <= raw.count, "status \(head.status)")
     var rest = raw[...]
@@ -142,24 +142,24 @@ private func checkScan(_ head: ResponseHead, _ raw: [UInt8]) throws(Violation) {
     }
 }
 
-/// Reads what a caller is sent, as RFC 9112 section 6.3 has it, and compares that with what the upstream sent.
+/// A reader of the caller's response after RFC 9112 section 6.3, which compares that response with the upstream's.
 struct ResponseOracle {
-    /// Who asked.
+    /// The caller's request.
     struct Caller {
         var isHead: Bool
         var version: HTTPVersion
         var takesTrailers: Bool
-        /// Whether the proxy has sent a session of its own.
+        /// True if the proxy has sent a session of its own.
         var isOnSession: Bool
     }
 
     let head: ResponseHead
     let raw: [UInt8]
-    /// What came behind the head.
+    /// The bytes after the head.
     let body: [UInt8]
     let caller: Caller
 
-    /// What the upstream's head holds, and what the caller's.
+    /// The upstream's head and the caller's.
     private struct Heads {
         var sent: [Oracle.Field]
         var got: [Oracle.Field]
@@ -201,7 +201,7 @@ struct ResponseOracle {
         }
     }
 
-    /// What the upstream sent, read as RFC 9112 section 6.3 says, and whether it says itself that this is all.
+    /// Returns the upstream's body after RFC 9112 §6.3, and whether it is complete; `nil` if only the connection ends it.
     private func sentBody() -> (bytes: [UInt8], isWhole: Bool?) {
         if caller.isHead || head.status == 204 || head.status == 304 { return ([], true) }
         if head.isChunked {

@@ -6,8 +6,8 @@ import HTTPWire
 
 @testable import Proxy
 
-/// What names the upstream and is said otherwise to the caller. The first byte tells which: `c` a `Set-Cookie`, `k` a
-/// caller's `Cookie`, `l` a `Location`, `r` a `Refresh`; the second one by which place. Values as a head's reader leaves them.
+/// Rewrites names of the upstream for the caller. The first byte chooses the kind: `c` a `Set-Cookie`, `k` a caller's
+/// `Cookie`, `l` a `Location`, `r` a `Refresh`; the second one the address. Values are as a head's reader leaves them.
 func fuzzRewriting(_ input: Span<UInt8>) throws(Violation) {
     guard input.count > 1 else { return }
     let site = Site.all[Int(input[1]) % Site.all.count]
@@ -26,7 +26,7 @@ func fuzzRewriting(_ input: Span<UInt8>) throws(Violation) {
 struct Site: Sendable {
     /// The path of its `url`, without the slash at its end.
     let base: String
-    /// What a route takes off, without the slash at its end.
+    /// The prefix that a route removes, without the slash at its end.
     let prefix: String
 
     static let all = [Site(base: "", prefix: ""), Site(base: "/a", prefix: "/p"), Site(base: "/a", prefix: "")]
@@ -108,16 +108,16 @@ private func checkCookies(_ cookies: [UInt8]) throws(Violation) {
 // MARK: Addresses
 
 private func checkLocation(_ reference: [UInt8], _ site: Site) throws(Violation) {
-    // A fragment goes along, but to whom a request goes it does not say.
+    // A fragment is kept, but has no effect on the destination.
     let said = withoutFragment(reference)
     let local = site.addresses.local(reference.span, ByteRange(start: 0, end: reference.count))
     try require(Oracle.isValue(local ?? []), "an address that splits a field")
-    // What another reader of addresses makes of both, who begins at the addresses of the request.
+    // The result of another reader of addresses for both, which begins at the addresses of the request.
     let origin = Origin(scheme: .https, host: "bank.example")
     let meant = WebURL(origin: origin, path: "\(site.base)/x/y").resolving(said)
     guard let local else {
         guard let meant, meant.origin == origin, meant.path.hasPrefix("\(site.base)/") else { return }
-        // Dots and percent signs hide segments; a port may be written so long that the stricter reader gives up.
+        // Dots and percent-encoding hide segments; a port may be so long that the stricter reader gives up.
         let isPlain =
             reference.allSatisfy { Oracle.isTokenByte($0) || ":/?=&".utf8.contains($0) }
             && !["/.", "%", ":0"].contains { said.contains($0) }
@@ -165,7 +165,7 @@ struct JarOracle {
     /// `nil`: the folder of the request's path.
     var path: [UInt8]?
     var isSecure = false
-    /// In lower case; empty where it is none of the three.
+    /// In lower case; empty if it is not one of the three.
     var sameSite = ""
     /// Attributes that mean the same everywhere, as they were written.
     var others: [[UInt8]] = []
@@ -224,9 +224,9 @@ struct JarOracle {
     }
 }
 
-/// HTML's "shared declarative refresh steps", for field values: their white space is no more than spaces and tabs.
+/// HTML's "shared declarative refresh steps", for field values: their white space is spaces and tabs only.
 enum RefreshOracle {
-    /// The address, before it is parsed; `nil` where there is no refresh or none elsewhere.
+    /// Returns the address, before it is parsed; `nil` without a refresh, or without one to another address.
     static func target(of value: [UInt8]) -> [UInt8]? {
         var rest = value[...]
         func skipBlanks() { rest = rest.drop { $0 == 32 || $0 == 9 } }

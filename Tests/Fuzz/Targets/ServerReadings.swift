@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// A server's own way from a request's path to the one that it serves, written from the server's documentation and not from our
-/// code. `nil`: it refuses the path.
+/// A server's own way from a request's path to the path that it serves, written from the server's documentation and not
+/// from our code. `nil`: it refuses the path.
 struct ServerReading: Sendable {
     let name: String
     let read: @Sendable ([UInt8]) -> [UInt8]?
@@ -53,7 +53,7 @@ struct ServerReading: Sendable {
         ServerReading(name: "Jetty") { resolved(withoutParameters(decoded($0))) },
         // UrlPathHelper of Spring: parameters, decoding, slashes; dot segments are Tomcat's, which has resolved them.
         ServerReading(name: "Spring before anything else") { merged(decoded(withoutParameters($0))) },
-        // What resolves first and decodes then, as many frameworks' file servers behind a strict front do.
+        // Resolves first and decodes then, as many frameworks' file servers with a strict front end do.
         ServerReading(name: "RFC 3986, then decoded") { path in resolved(path, atRoot: .stay).map { decoded($0) } },
         ServerReading(name: "RFC 3986 alone") { resolved($0, atRoot: .stay) },
         ServerReading(name: "as it stands") { $0 },

@@ -6,7 +6,7 @@ import HTTPWire
 
 @testable import Proxy
 
-/// Where a request is for. In lines: the request target, the value of `Host`, a method.
+/// Reads the destination of a request. In lines: the request target, the value of `Host`, a method.
 func fuzzTargets(_ input: Span<UInt8>) throws(Violation) {
     let lines = input.array.split(separator: 10, maxSplits: 3, omittingEmptySubsequences: false)
     let target = lines.first ?? []
@@ -19,7 +19,7 @@ func fuzzTargets(_ input: Span<UInt8>) throws(Violation) {
         try require(length == raw.count, "the head ends within its field")
         try HeadOracle.check(parser.head, raw)
         try check(parser.head.target, raw)
-        // Both ways a path comes here: as the parser took it, and as nobody checked it.
+        // Both ways of a path to this function: as the parser accepted it, and unchecked.
         try checkRouting(raw.span.text(parser.head.target.path))
     }
     try checkRouting(String(decoding: target, as: UTF8.self))
@@ -110,7 +110,7 @@ private func checkRouting(_ path: String) throws(Violation) {
         let left = path.utf8.dropFirst(destination.stripped).first
         try require(left == nil || left == UInt8(ascii: "/"), "what is left begins in the middle of a segment")
         if destination.upstream == "guarded" { try require(method == "GET" && user == 7, "the guard is asleep") }
-        // Nobody walks around the guard by writing its path in another way, whatever server is behind it.
+        // No spelling of a path leads around the guard, whichever server is upstream.
         guard destination.upstream == "rest", method == "GET" else { continue }
         for server in ServerReading.all where server.serves(Array(path.utf8), below: "/accounts/") {
             throw Violation(description: "\(server.name) serves \(path) below /accounts/, and it goes past the guard")

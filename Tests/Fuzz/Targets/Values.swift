@@ -156,7 +156,7 @@ private func checkTemplate(_ text: String) throws(Violation) {
     if !text.contains("{"), !text.contains("}") { try require(written == text, "\(text) becomes \(written)") }
 }
 
-/// Returns what comes of `body`, which waits for nothing, on this thread; `nil` if it waits all the same.
+/// Returns the result of `body`, which does not suspend, on this thread; `nil` if it suspends all the same.
 private func outcome<Value: Sendable>(of body: @escaping @Sendable () async -> Value) -> Value? {
     let value = Mutex<Value?>(nil)
     Task(executorPreference: ThisThread()) {
