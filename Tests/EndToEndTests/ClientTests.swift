@@ -105,7 +105,7 @@ struct ClientUpgradeTests {
         }
     }
 
-    /// A text message as a client sends it (RFC 6455 section 5.2), its mask all zero.
+    /// A text message as a client sends it (RFC 6455 §5.2), its mask all zero.
     private func message(_ text: String) -> [UInt8] {
         [0x81, 0x80 | UInt8(text.utf8.count), 0, 0, 0, 0] + Array(text.utf8)
     }
@@ -117,7 +117,7 @@ struct ClientUpgradeTests {
                 Issue.record("no switch")
                 return
             }
-            // Of the sample key (RFC 6455 section 1.3).
+            // Of the sample key (RFC 6455 §1.3).
             #expect(tunnel.head.headerFields[.secWebSocketAccept] == "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=")
             var received: [UInt8] = []
             var pieces = tunnel.incoming.makeAsyncIterator()

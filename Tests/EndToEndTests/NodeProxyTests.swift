@@ -50,7 +50,7 @@ struct NodeProxyTests {
             bank.upstream.oauth.revokeTokens()
             let posted = try await proxy.curl("\(Self.path)?posted", "--data", "some body")
             #expect(posted.status == 200, "\(posted.summary)\(proxy.log)")
-            // Once by the other proxy, and once by the listener that the socket was handed to, which had the same
+            // Once by the other proxy, and once by the listener that the request was passed to, which had the same
             // session.
             #expect((1...2).contains(bank.record.count("POST", Self.path, status: 401)))
             try await expectAll(5, proxy)

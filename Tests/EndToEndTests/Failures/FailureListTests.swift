@@ -71,7 +71,7 @@ struct Failure: Sendable {
     let status: Int
     /// The `code` of its document.
     let code: String
-    /// The error type of RFC 9209 section 2.3.
+    /// The error type of RFC 9209 §2.3.
     let error: String
     /// Words of the `detail` that tell what happened.
     let cause: String

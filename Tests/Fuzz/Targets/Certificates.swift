@@ -55,7 +55,7 @@ private enum DEROracle {
         return values
     }
 
-    /// RFC 5280 section 4.1: of `tbsCertificate`, after the version, the number, the algorithm and the issuer.
+    /// RFC 5280 §4.1: of `tbsCertificate`, after the version, the number, the algorithm and the issuer.
     static func dates(_ bytes: [UInt8]) -> CertificateDates? {
         guard let whole = values(bytes).first, whole.tag == 0x30, let signed = values(whole.content).first,
             signed.tag == 0x30

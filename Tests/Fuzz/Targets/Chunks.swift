@@ -106,7 +106,7 @@ func fuzzTrailers(_ input: Span<UInt8>) throws(Violation) {
     try require(section?.lines.count == expected.count && section?.end == written.count + 2, "a section that splits")
 }
 
-/// A reader of the chunked coding from left to right, after RFC 9112 section 7.1, over an array that is complete.
+/// A reader of the chunked coding from left to right, after RFC 9112 §7.1, over an array that is complete.
 struct ChunkOracle {
     /// The data of a body, and its end.
     struct Outcome: Equatable, CustomStringConvertible {
@@ -263,7 +263,7 @@ struct ChunkOracle {
         outcome.end = position
     }
 
-    /// RFC 9110 section 6.5.1: framing, routing, modifiers, authentication, control data, and how content is read.
+    /// RFC 9110 §6.5.1: framing, routing, modifiers, authentication, control data, and how content is read.
     /// A CGI program reads an underscore as a hyphen.
     static func mustNotTrail(_ name: String) -> Bool {
         keptBack.contains(name) || keptBack.contains(String(name.map { $0 == "_" ? "-" : $0 }))

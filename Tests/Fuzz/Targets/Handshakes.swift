@@ -46,7 +46,7 @@ private func checkAnswer(
     try require(isTaken == isMeant, "\(named.all) after \(asked.protocols) is taken: \(isTaken)")
 }
 
-/// The `Upgrade` fields of a head, read a second time (RFC 9110 section 7.8).
+/// The `Upgrade` fields of a head, read a second time (RFC 9110 §7.8).
 private struct Upgrades {
     /// True if `Connection` names the field.
     var isNominated = false

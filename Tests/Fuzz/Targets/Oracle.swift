@@ -5,7 +5,7 @@ import HTTPWire
 
 /// HTTP/1.1 read a second time: slowly, in the words of the RFCs, and without any line of `HTTPWire`.
 enum Oracle {
-    /// RFC 9110 section 5.6.2.
+    /// RFC 9110 §5.6.2.
     static func isToken(_ bytes: some Collection<UInt8>) -> Bool {
         !bytes.isEmpty && bytes.allSatisfy { isTokenByte($0) }
     }
@@ -21,7 +21,7 @@ enum Oracle {
         }
     }
 
-    /// RFC 9110 section 5.5: no controls but the tab.
+    /// RFC 9110 §5.5: no controls but the tab.
     static func isValue(_ bytes: some Collection<UInt8>) -> Bool {
         bytes.allSatisfy { $0 == 9 || ($0 >= 32 && $0 != 127) }
     }
@@ -51,7 +51,7 @@ enum Oracle {
         return nil
     }
 
-    /// Name in lower case and value of a line; `nil` where it follows no grammar (RFC 9112 section 5).
+    /// Name in lower case and value of a line; `nil` where it follows no grammar (RFC 9112 §5).
     static func field(_ line: ArraySlice<UInt8>) -> Field? {
         guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { return nil }
         var value = line[(colon + 1)...]
@@ -80,7 +80,7 @@ enum Oracle {
         var number: UInt64? { value.allSatisfy { (0x30...0x39).contains($0) } ? UInt64(text) : nil }
     }
 
-    /// Fields that concern one connection only (RFC 9110 section 7.6.1, and the fields of proxies, section 11.7).
+    /// Fields that concern one connection only (RFC 9110 §7.6.1, and the fields of proxies, §11.7).
     static let hopByHop: Set<String> = [
         "connection", "http2-settings", "keep-alive", "proxy-authenticate", "proxy-authentication-info",
         "proxy-authorization",
@@ -96,7 +96,7 @@ struct HeadOracle {
 
     static func check(_ head: RequestHead, _ raw: [UInt8]) throws(Violation) {
         var start = 0
-        // RFC 9112 section 2.2: empty lines before the request line.
+        // RFC 9112 §2.2: empty lines before the request line.
         while raw.count > start + 1, raw[start] == 13, raw[start + 1] == 10 { start += 2 }
         guard let (lines, end) = Oracle.section(raw[start...]), let first = lines.first else {
             throw Violation(description: "no empty line ends the head")
@@ -120,7 +120,7 @@ struct HeadOracle {
         return raw[range.bounds]
     }
 
-    /// RFC 9112 section 3.
+    /// RFC 9112 §3.
     private func checkRequestLine(_ line: ArraySlice<UInt8>) throws(Violation) {
         let parts = line.split(separator: 32, omittingEmptySubsequences: false)
         try require(parts.count == 3, "a request line of \(parts.count) parts")
@@ -148,7 +148,7 @@ struct HeadOracle {
         }
     }
 
-    /// RFC 9112 section 3.2.
+    /// RFC 9112 §3.2.
     private func checkHost() throws(Violation) {
         let hosts = fields.filter { $0.name == "host" }
         try require(hosts.count <= 1, "two hosts")
@@ -161,7 +161,7 @@ struct HeadOracle {
         try require(signs && !host.value.isEmpty, "the host \(host.text)")
     }
 
-    /// RFC 9112 section 6: one length or chunks, and nothing that another could read otherwise.
+    /// RFC 9112 §6: one length or chunks, and nothing that another could read otherwise.
     private func checkFraming() throws(Violation) {
         let lengths = fields.filter { $0.name == "content-length" }
         let codings = fields.filter { $0.name == "transfer-encoding" }
@@ -177,7 +177,7 @@ struct HeadOracle {
         }
     }
 
-    /// RFC 9110 section 7.6.1.
+    /// RFC 9110 §7.6.1.
     private func checkConnection() throws(Violation) {
         let options = fields.filter { $0.name == "connection" }.flatMap(\.members)
         for (field, line) in zip(fields, head.fields) {

@@ -142,7 +142,7 @@ private func checkScan(_ head: ResponseHead, _ raw: [UInt8]) throws(Violation) {
     }
 }
 
-/// A reader of the caller's response after RFC 9112 section 6.3, which compares that response with the upstream's.
+/// A reader of the caller's response after RFC 9112 §6.3, which compares that response with the upstream's.
 struct ResponseOracle {
     /// The caller's request.
     struct Caller {
@@ -225,7 +225,7 @@ struct ResponseOracle {
             !heads.got("authentication-info").isEmpty
             || !heads.got("www-authenticate").isEmpty && head.status != 401 && head.status != 403
         try require(!tells || !caller.isOnSession, "what concerns our session passes")
-        // Only the answer that asks for an upgrade says to what (RFC 9110 section 15.5.22).
+        // Only the answer that asks for an upgrade says to what (RFC 9110 §15.5.22).
         try require(head.status == 426 || heads.got("upgrade").isEmpty, "Upgrade passes")
         let options = heads.got("connection").flatMap(\.members).filter { head.status != 426 || $0 != "upgrade" }
         if caller.version == .http11 {

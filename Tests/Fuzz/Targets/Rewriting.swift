@@ -156,7 +156,7 @@ private func checkRefresh(_ value: [UInt8], _ site: Site) throws(Violation) {
     if let found { try checkLocation(Array(found), site) }
 }
 
-/// A cookie as a browser keeps it, read in the words of RFC 6265 sections 5.2 and 5.3 and of its successor's section 5.7.
+/// A cookie as a browser keeps it, read in the words of RFC 6265 §5.2 and §5.3 and of its successor's §5.7.
 struct JarOracle {
     var name: [UInt8]
     var value: [UInt8]
@@ -210,7 +210,7 @@ struct JarOracle {
         if start.hasPrefix("__secure-") || start.hasPrefix("__host-") || start.hasPrefix("__http-") { return nil }
     }
 
-    /// RFC 6265 section 5.1.4, for a cookie with a path.
+    /// RFC 6265 §5.1.4, for a cookie with a path.
     func isSent(to request: [UInt8]) -> Bool {
         guard let path else { return false }
         guard request.starts(with: path) else { return false }

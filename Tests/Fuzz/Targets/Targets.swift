@@ -61,7 +61,7 @@ private func isHexadecimal(_ byte: UInt8) -> Bool {
     (0x30...0x39).contains(byte) || (0x41...0x46).contains(byte) || (0x61...0x66).contains(byte)
 }
 
-/// RFC 9110 section 7.2, and which names a listener serves.
+/// RFC 9110 §7.2, and which names a listener serves.
 private func checkHost(_ host: ArraySlice<UInt8>) throws(Violation) {
     let bytes = Array(host)
     let range = ByteRange(start: 0, end: bytes.count)
