@@ -76,7 +76,7 @@ struct NodeScenario {
     /// The time limit, in seconds.
     var limit = 90
 
-    /// Runs `Tests/Scenarios/shared-sessions/NAME.sh`, which must end with `step end`. Where this machine allows no such namespaces the test is
+    /// Runs `Tests/Scenarios/shared-sessions/NAME.sh`, which must end with `step end`. If this machine allows no such namespaces the test is
     /// cancelled.
     func run(_ name: String) async throws {
         let folder = try Folder()

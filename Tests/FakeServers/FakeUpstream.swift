@@ -78,7 +78,7 @@ package final class FakeUpstream: Sendable {
         areas.respond(to: request, override: overrides.handler)
     }
 
-    /// Binds and serves; throws where the port cannot be had.
+    /// Binds and serves; throws if the port cannot be had.
     package func start() throws(LoopbackServerError) { try server.start() }
 
     /// Ends every connection and thread; may be started again, and then has the same port.

@@ -99,7 +99,7 @@ package final class Signal: Sendable {
         Bell.shared.ring()
     }
 
-    /// Blocks until it is given. Returns false where that takes five minutes.
+    /// Blocks until it is given. Returns false after five minutes.
     @discardableResult
     package func wait() -> Bool { Bell.shared.wait { isSet } }
 

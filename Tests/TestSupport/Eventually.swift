@@ -19,7 +19,7 @@ package func blockUntil(_ condition: () throws -> Bool) rethrows -> Bool {
     }
 }
 
-/// The same, suspended; also false where the task is cancelled.
+/// The same, suspended; also false if the task is cancelled.
 package func eventually(_ condition: () async throws -> Bool) async rethrows -> Bool {
     let end = ContinuousClock.now + limit
     while true {
@@ -29,7 +29,7 @@ package func eventually(_ condition: () async throws -> Bool) async rethrows -> 
     }
 }
 
-/// Does `round` after round, each as soon as the one before is over, until `condition` holds. Returns false where that takes five minutes.
+/// Does `round` after round, each as soon as the one before is over, until `condition` holds. Returns false after five minutes.
 package func goingOn(
     until condition: () async throws -> Bool, _ round: (Int) async throws -> Void
 ) async rethrows -> Bool {

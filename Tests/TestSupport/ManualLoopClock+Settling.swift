@@ -8,7 +8,7 @@ extension ManualLoopClock {
     package static func ringing() -> ManualLoopClock { ManualLoopClock { Bell.shared.ring() } }
 
     /// Blocks until every loop has nothing left to do at the present time; see `whenSettled`. Not on one of the loops. Returns
-    /// false where that takes five minutes: a loop does not come to rest.
+    /// false if that takes five minutes: a loop does not come to rest.
     @discardableResult
     package func settle() -> Bool {
         let isSettled = Signal()
@@ -23,7 +23,7 @@ extension ManualLoopClock {
 
     /// Lets `duration` pass, and waits until all that falls due in it has happened.
     ///
-    /// What is under way is done before the time passes. Returns false where a loop does not come to rest.
+    /// What is under way is done before the time passes. Returns false if a loop does not come to rest.
     @discardableResult
     package func pass(_ duration: Duration) -> Bool {
         let isSettled = settle()

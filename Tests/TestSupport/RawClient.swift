@@ -47,7 +47,7 @@ package final class RawClient {
         shutdown(number, Int32(SHUT_WR))
     }
 
-    /// All that comes until the peer ends; `nil` where it ends with a reset.
+    /// All that comes until the peer ends; `nil` if it ends with a reset.
     package func readAll() throws -> String? {
         while true {
             let count = receive()

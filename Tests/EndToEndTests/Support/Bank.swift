@@ -74,7 +74,7 @@ final class Bank: Sendable {
             })
     }
 
-    /// Ends the daemon and returns its exit code; `nil` where none runs.
+    /// Ends the daemon and returns its exit code; `nil` if none runs.
     @discardableResult
     func stopDaemon() async -> Int32? {
         let daemon = running.withLock { running in

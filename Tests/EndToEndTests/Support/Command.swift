@@ -7,7 +7,7 @@ internal import Synchronization
 
 /// A program run to its end, and what it printed.
 struct Command: Sendable {
-    /// The exit status, or 128 and the number of the signal that ended it; -1 where it had to be killed.
+    /// The exit status, or 128 and the number of the signal that ended it; -1 if it had to be killed.
     var exit: Int32
     /// Standard output.
     var output: String

@@ -38,11 +38,11 @@ final class RawConnection: Sendable {
         unsafe setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &time, size)
     }
 
-    /// Sends all of it; `false` where the peer does not take it.
+    /// Sends all of it; `false` if the peer does not take it.
     @discardableResult
     func send(_ text: String) -> Bool { send(Array(text.utf8)) }
 
-    /// Sends all of it; `false` where the peer does not take it.
+    /// Sends all of it; `false` if the peer does not take it.
     @discardableResult
     func send(_ bytes: [UInt8]) -> Bool {
         var rest = bytes[...]
@@ -81,7 +81,7 @@ final class RawConnection: Sendable {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// Reads one response with a `Content-Length`, or without a body to `HEAD`; `nil` where it does not come whole.
+    /// Reads one response with a `Content-Length`, or without a body to `HEAD`; `nil` if it does not come whole.
     func response(toHead isHead: Bool = false) -> RawResponse? {
         var head: [UInt8] = []
         while !head.suffix(4).elementsEqual(Array("\r\n\r\n".utf8)) {

@@ -10,7 +10,7 @@ struct ScrapedMetrics: Sendable {
     let families: Set<String>
     private let samples: [(name: String, labels: [String: String], value: Double)]
 
-    /// Reads a text in that format, `openmetrics` or `prometheus`; throws where the parser refuses it.
+    /// Reads a text in that format, `openmetrics` or `prometheus`; throws if the parser refuses it.
     init(_ text: [UInt8], as format: String, in folder: Folder) async throws {
         let script =
             #filePath.split(separator: "/").dropLast(4).map { "/\($0)" }.joined() + "/Tests/Scripts/read-metrics"

@@ -20,7 +20,7 @@ struct SystemdScenario {
     /// The time limit, in seconds.
     var limit = 100
 
-    /// Runs `Tests/Scenarios/systemd/NAME.sh`, which must end with `step end`. Where this machine allows no such namespaces the test is
+    /// Runs `Tests/Scenarios/systemd/NAME.sh`, which must end with `step end`. If this machine allows no such namespaces the test is
     /// cancelled.
     func run(_ name: String, _ parameters: [String] = []) async throws {
         let folder = try Folder()

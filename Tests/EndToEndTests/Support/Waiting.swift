@@ -4,7 +4,7 @@
 internal import Glibc
 internal import TestSupport
 
-/// Waits for what another process does: a line of its log, its answer, its end, a file. Returns false where that takes five minutes.
+/// Waits for what another process does: a line of its log, its answer, its end, a file. Returns false after five minutes.
 func eventually(_ condition: () async throws -> Bool) async rethrows -> Bool {
     try await TestSupport.eventually(condition)
 }

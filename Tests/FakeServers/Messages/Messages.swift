@@ -13,7 +13,7 @@ package struct FakeRequest: Sendable {
     package var fields: [(name: String, value: String)]
     /// The body, its chunks put together.
     package var body: [UInt8]
-    /// The number of the connection that it came by; 0 where it came by none.
+    /// The number of the connection that it came by; 0 if it came by none.
     package var connection: UInt64 = 0
 
     /// A request for that target in origin form (`/path?query`).

@@ -33,7 +33,7 @@ package struct MobileFirstRules: Sendable {
         self.checks = checks
     }
 
-    /// The names of the checks that a scope demands, in its order; `nil` where an element is unknown.
+    /// The names of the checks that a scope demands, in its order; `nil` if an element is unknown.
     func checks(inScope scope: String) -> [SecurityCheck]? {
         var result: [SecurityCheck] = []
         for element in scope.split(separator: " ").map(String.init) where element != "RegisteredClient" {

@@ -40,7 +40,7 @@ struct ConnectionLoop: Sendable {
         connection.closeGently()
     }
 
-    /// Answers one request; `false` where the connection ends with the answer.
+    /// Answers one request; `false` if the connection ends with the answer.
     private func answer(_ request: FakeRequest, staysOpen: Bool) throws(Connection.End) -> Bool {
         inWork.enter(request.path, recorder)
         defer { inWork.leave(request.path) }

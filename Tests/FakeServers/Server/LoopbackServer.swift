@@ -32,7 +32,7 @@ package final class LoopbackServer: Sendable {
     /// The record of everything that happened.
     package var recorder: Recorder { settings.recorder }
 
-    /// Binds and serves; throws where the port cannot be had. Does nothing while it serves.
+    /// Binds and serves; throws if the port cannot be had. Does nothing while it serves.
     package func start() throws(LoopbackServerError) {
         try state.withLock { state throws(LoopbackServerError) in
             guard state.running == nil else { return }
@@ -143,7 +143,7 @@ private final class Ended: Sendable {
 struct ServerThread: Sendable {
     private let identifier: pthread_t
 
-    /// Starts a thread that runs that work; `nil` where the system refuses one.
+    /// Starts a thread that runs that work; `nil` if the system refuses one.
     init?(running work: @escaping @Sendable () -> Void) {
         let box = unsafe Unmanaged.passRetained(Work(work))
         // Signals are for the program's own threads: a new thread inherits the mask of the one that starts it.

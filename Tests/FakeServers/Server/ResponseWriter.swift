@@ -11,7 +11,7 @@ struct ResponseWriter {
         self.connection = connection
     }
 
-    /// Writes it; throws where the connection is over, by the peer's will or by the delivery's.
+    /// Writes it; throws if the connection is over, by the peer's will or by the delivery's.
     mutating func write(
         _ response: FakeResponse, to method: String, date: String, staysOpen: Bool
     ) throws(Connection.End) {

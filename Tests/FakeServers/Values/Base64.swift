@@ -3,7 +3,7 @@
 
 /// Base64 in both alphabets (RFC 4648 §4 and §5).
 package enum Base64 {
-    /// Decodes the ordinary or the URL-safe alphabet, with or without padding; `nil` where it is neither.
+    /// Decodes the ordinary or the URL-safe alphabet, with or without padding; `nil` if it is neither.
     ///
     /// Both, because the browser's kit writes the parts of a signature with `btoa` and the native kits do not.
     package static func decode(_ text: String) -> [UInt8]? {

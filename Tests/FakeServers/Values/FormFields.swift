@@ -16,7 +16,7 @@ package struct FormFields: Sendable, Equatable {
         }
     }
 
-    /// The value of the only field of that name; `nil` where it is missing or comes twice (RFC 6749 §3.1).
+    /// The value of the only field of that name; `nil` if it is missing or comes twice (RFC 6749 §3.1).
     package subscript(name: String) -> String? {
         let values = pairs.filter { $0.name == name }
         return values.count == 1 ? values[0].value : nil

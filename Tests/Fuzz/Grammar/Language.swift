@@ -16,7 +16,7 @@ protocol Language: SendableMetatype {
 
     /// Writes a sentence, and keeps what it means.
     mutating func write()
-    /// Reads the sentence, and throws where it is not understood as what it means: a valid one is taken with that meaning, any other
+    /// Reads the sentence, and throws if it is not understood as what it means: a valid one is taken with that meaning, any other
     /// one is refused; in pieces it is the same; what is written of it means the same to another reader.
     mutating func check() throws(Violation)
 }

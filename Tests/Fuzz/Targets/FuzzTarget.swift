@@ -38,7 +38,7 @@ struct Violation: Error, CustomStringConvertible {
     let description: String
 }
 
-/// Throws where `holds` is false.
+/// Throws if `holds` is false.
 @inline(__always)
 func require(_ holds: Bool, _ rule: @autoclosure () -> String) throws(Violation) {
     guard holds else { throw Violation(description: rule()) }

@@ -51,7 +51,7 @@ enum Oracle {
         return nil
     }
 
-    /// Name in lower case and value of a line; `nil` where it follows no grammar (RFC 9112 §5).
+    /// Name in lower case and value of a line; `nil` if it follows no grammar (RFC 9112 §5).
     static func field(_ line: ArraySlice<UInt8>) -> Field? {
         guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { return nil }
         var value = line[(colon + 1)...]

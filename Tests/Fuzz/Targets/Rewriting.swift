@@ -170,7 +170,7 @@ struct JarOracle {
     /// Attributes that mean the same everywhere, as they were written.
     var others: [[UInt8]] = []
 
-    /// `nil` where a browser that speaks to `host` keeps nothing.
+    /// `nil` if a browser that speaks to `host` keeps nothing.
     init?(_ bytes: [UInt8], host: String, isSecure secureConnection: Bool) {
         let parts = bytes.split(separator: UInt8(ascii: ";"), omittingEmptySubsequences: false)
         guard let pair = parts.first, let sign = pair.firstIndex(of: UInt8(ascii: "=")) else { return nil }

@@ -210,7 +210,7 @@ final class SimulatedProcess: @unchecked Sendable {
 
     /// Returns true if a latch was closed for a value before `step`.
     ///
-    /// `challenge`: the only one whose latch counts; `nil` where those of several upstreams send one value to one server. `first`: the
+    /// `challenge`: the only one whose latch counts; `nil` if those of several upstreams send one value to one server. `first`: the
     /// step since which it was closed, because another node learns later that an operator has opened it.
     func isLatched(
         _ account: Account, _ value: String, by challenge: String? = nil, since first: Int = 0, before step: Int

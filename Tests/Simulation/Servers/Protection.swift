@@ -36,7 +36,7 @@ protocol Protection: AnyObject {
     func isConflict(_ answer: CallerAnswer) -> Bool
     /// True if its demand is recognised by its text.
     var needsBody: Bool { get }
-    /// True if requests with effects carry the session also where nothing asks for it.
+    /// True if requests with effects carry the session also if nothing asks for it.
     var isCarriedUnasked: Bool { get }
     /// Returns true if a request carries a session or the credential.
     func isCarried(by request: ServerRequest) -> Bool

@@ -5,7 +5,7 @@ import Glibc
 
 /// Users who hold as many connections as they get: the judge of who has a place, and of whose connection is closed for another.
 ///
-/// What it counts is seen from outside: how many connections a user or a listener's callers have at least, and at most. Where that
+/// What it counts is seen from outside: how many connections a user or a listener's callers have at least, and at most. If that
 /// is not enough to say that a rule is broken, it says nothing.
 final class Crowd: Guest {
     /// The time after which nothing is left of a connection that was refused, in ms.
