@@ -25,7 +25,7 @@ struct AuditTests {
                 #expect(record["exchange_id"] == rejected.json?["exchange_id"])
             }
             #expect(records.allSatisfy { $0["challenge"] == "bank" })
-            // Those that only looked at the latch are a number.
+            // Requests that only met the latch are counted in one line.
             #expect(records.last?["count"] == 19)
         }
     }

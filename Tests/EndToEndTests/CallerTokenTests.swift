@@ -18,7 +18,7 @@ struct CallerTokenTests {
         #expect(unsafe rename(folder.path(of: ".new"), folder.path(of: name)) == 0)
     }
 
-    /// A server that tells what it got, before which two callers have credentials of their own.
+    /// Runs a scenario with a server that reports its requests, and credentials of their own for two callers.
     private func withServer(
         _ body: (_ bank: Bank, _ credentials: Folder, _ seen: Notes) async throws -> Void
     ) async throws {

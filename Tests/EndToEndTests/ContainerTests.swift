@@ -5,7 +5,7 @@ internal import FakeServers
 internal import Glibc
 import Testing
 
-/// The root of the container image, and what the manifests for Kubernetes run in it.
+/// The root of the container image, and the commands of the Kubernetes manifests in it.
 @Suite("In a container")
 struct ContainerTests {
     private static let manifests = ["sidecar.yaml", "daemonset.yaml"]

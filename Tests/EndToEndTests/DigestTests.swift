@@ -4,7 +4,7 @@
 internal import FakeServers
 import Testing
 
-/// Digest against a server that remembers every nonce and count, and complains of what RFC 7616 forbids.
+/// Digest with a server that remembers every nonce and count, and reports violations of RFC 7616.
 @Suite("Digest")
 struct DigestTests {
     private static func configuration(password: String = "demo") -> BankConfiguration {

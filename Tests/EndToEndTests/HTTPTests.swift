@@ -182,7 +182,7 @@ struct SmugglingTests {
                 #expect(text.contains(#""code":"bad-request""#), "\(request.debugDescription)")
                 #expect(end == .closed, "\(request.debugDescription)")
             }
-            // A body that turned out wrong may have been under way; what followed it must never arrive.
+            // An invalid body may have been under way; the bytes after it must never arrive.
             #expect(!bank.record.transcript.contains { $0.path.hasSuffix("next") || $0.path.hasSuffix("smuggled") })
             #expect(bank.record.hits.isEmpty)
         }

@@ -157,7 +157,8 @@ struct ExplainUserTests {
     @Test("takes the routes of that user")
     func routes() async throws {
         #expect(try await explain("/pay/x", user: "4001").1["upstream"]?.string == "pay")
-        // The first route that matches decides: no other one, nor the listener's own upstream, takes who is refused.
+        // The first matching route decides: a refused caller gets neither another route nor the listener's own
+        // upstream.
         let refused = try await explain("/pay/x", user: "4002")
         #expect(refused.exit == 1 && refused.1["upstream"] == .null)
         #expect(

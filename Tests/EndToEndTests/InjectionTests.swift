@@ -35,7 +35,7 @@ struct InjectionTests {
     private static let prefix = "/bot12345:t0ken%2Fknown"
     private static let parameter = "api_key=k3y%20known%2B"
 
-    /// Runs a scenario with a server that says what it was asked, and answers as `answer` does.
+    /// Runs a scenario with a server that records its requests and answers by `answer`.
     private func withServer(
         _ answer: @escaping @Sendable (FakeRequest) -> FakeResponse,
         _ scenario: (Bank, @escaping () -> [FakeRequest]) async throws -> Void

@@ -135,7 +135,7 @@ struct ListenerTests {
             let byPath = try await bank.expect("/accounts/a?b", status: 200)
             #expect(byPath.json?["path"] == "/open/a")
             #expect(byPath.json?["query"] == "b")
-            // The other method takes the next route, with its prefix, to where nothing is.
+            // The other method takes the next route, with its prefix, to an address without a resource.
             try await bank.expect("/accounts/a", "-d", "x", status: 404)
             #expect(bank.record.count("POST", "/accounts/a", status: 404) == 1)
             try await bank.expect("/open/x", status: 200)

@@ -172,7 +172,7 @@ struct MessageSignatureTests {
 }
 
 extension JSON {
-    /// The elements, where this is an array.
+    /// The elements, if this is an array.
     fileprivate var elements: [JSON] {
         guard case .array(let elements) = self else { return [] }
         return elements

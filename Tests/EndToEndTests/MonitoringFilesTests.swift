@@ -88,7 +88,7 @@ struct MonitoringFilesTests {
             ["/usr/bin/promtool", "check", "rules", "\(folder)/prometheus-alerts.yaml"], in: working)
         #expect(rules.exit == 0, "\(rules.output)\(rules.errors)")
 
-        // As rules they are read by the same parser; what Grafana fills in is filled in before.
+        // As rules they are read by Prometheus' parser; Grafana's variables are filled in before.
         let dashboard = try #require(JSON(parsing: readFile("\(folder)/grafana-dashboard.json")))
         guard case .array(let panels)? = dashboard["panels"] else { return }
         var questions: [String] = []

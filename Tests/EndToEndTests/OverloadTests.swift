@@ -170,8 +170,8 @@ struct ManyCallersTests {
             let limited = try await Command.run(
                 ["/usr/bin/prlimit", "--pid", "\(daemon.child.pid)", "--nofile=\(limit):\(limit)"], in: bank.folder)
             #expect(limited.exit == 0, "\(limited.errors)")
-            // Descriptors that were in use for a moment when they were counted serve more callers than those few. All ask
-            // at once: who says nothing for a while after connecting is closed (`WorkerLimits.silentTime`).
+            // Descriptors that were in use for a moment during the count serve a few more callers. All ask at once: a
+            // caller that sends nothing for a while after connecting is closed (`WorkerLimits.silentTime`).
             let (callers, codes) = try await offPool {
                 let callers = try (0..<100).map { _ in try bank.connect() }
                 for caller in callers { caller.send("GET /none HTTP/1.1\r\nHost: evil.example\r\n\r\n") }

@@ -28,7 +28,7 @@ struct PackageTests {
             #expect(!readme.contains("make ") && readme.contains("cp /usr/share/doc/countersign/examples/minimal.yaml"))
             #expect(!files.contains("/usr/share/doc/countersign/CONTRIBUTING.md"))
 
-            // A debug binary looks for Swift's libraries where the toolchain has them.
+            // A debug binary looks for Swift's libraries in the toolchain's folder.
             let judged = try await Command.run(
                 [
                     "lintian", "--fail-on", "warning,error", "--suppress-tags", "custom-library-search-path",

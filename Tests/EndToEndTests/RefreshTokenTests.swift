@@ -101,7 +101,7 @@ struct RefreshTokenReuseTests {
                 async let interrupted = bank.storm(connections: 50, requests: 4) { number in
                     "POST /oauth/api/lost/\(round) HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n\r\n\(number % 10)"
                 }
-                // The new token is kept before anything goes up with what came along with it.
+                // The new token is stored before any request is sent with the access token that came with it.
                 let isServed = await eventually {
                     bank.record.count("POST", "/oauth/api/lost/\(round)", status: 200) > 0
                 }

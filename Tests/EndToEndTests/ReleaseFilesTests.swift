@@ -16,7 +16,7 @@ struct ReleaseFilesTests {
             "BINARY": Binary.path, "OUTPUT": path, "TZ": zone, "DPKG_DEB_COMPRESSOR_TYPE": "gzip",
             "DPKG_DEB_COMPRESSOR_LEVEL": "1",
         ]
-        // Swift tells its version, and is wherever this machine has it.
+        // The script asks Swift for its version, and finds Swift by this machine's PATH.
         if let path = unsafe getenv("PATH") { environment["PATH"] = unsafe String(cString: path) }
         let made = try await Command.run(
             ["bash", "-c", "umask \(mask); exec \(Repository.path(of: "Tests/Scripts/release-files"))"],
@@ -67,7 +67,8 @@ struct ReleaseFilesTests {
         }
     }
 
-    /// A validator finds no fault with the list; it has each Swift package, what the package depends on, and the sums.
+    /// Expects that a validator accepts the list, which has each Swift package, the program's dependencies, and the
+    /// checksums.
     private func expectMaterials(_ path: String, sums: String, in folder: Folder) async throws {
         let validated = try await Repository.script("spdx-validator", [path], in: folder)
         #expect(validated.exit == 0, "\(validated)")

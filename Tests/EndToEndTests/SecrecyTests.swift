@@ -115,7 +115,7 @@ struct MemoryTests {
         try await withStoredPIN { bank in
             #expect(try await crash(bank.daemon.child, in: bank.folder) == [])
             await bank.killDaemon()
-            // Another program would have left one, if this machine writes them where the program runs.
+            // Another program would have left one, if this machine writes core dumps to the working folder.
             let pattern = String(decoding: readFile("/proc/sys/kernel/core_pattern"), as: UTF8.self)
             guard pattern.hasPrefix("core") else { return }
             let folder = try Folder()
@@ -172,7 +172,7 @@ struct ReleasedMemoryTests {
         try await withBank(configuration) { bank in
             let seen = Mutex<Set<String>>([])
             bank.upstream.override { request in
-                // Not what the token's client proves itself by.
+                // Not the credential of the token's client.
                 if let value = request.field("authorization"), !request.path.hasSuffix("/token") {
                     _ = seen.withLock { $0.insert(value) }
                 }

@@ -128,7 +128,8 @@ struct ServiceTests {
         try await withBank { bank in
             let request = "GET /open/x HTTP/1.1\r\nHost: localhost\r\n\r\n"
             let child = try bank.daemon.child
-            // Without a pause: who says nothing for a while after connecting is closed (`WorkerLimits.silentTime`).
+            // Without a pause: a caller that sends nothing for a while after connecting is closed
+            // (`WorkerLimits.silentTime`).
             let (idleEnd, answer, end) = try await offPool {
                 let (fresh, used) = (try bank.connect(), try bank.connect())
                 used.send(request)

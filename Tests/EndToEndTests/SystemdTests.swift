@@ -26,7 +26,7 @@ struct GettingStartedTests {
         scenario.configuration = ""
         scenario.dropIn = nil
         scenario.files = ["/srv/first.yaml": configurations[0], "/srv/second.yaml": configurations[1]]
-        // Its own commands, with what a person would type on their standard input.
+        // Its own commands, with a person's input on their standard input.
         try await scenario.run("getting-started")
     }
 }
@@ -237,7 +237,7 @@ struct ServiceSecrecyTests {
             StandardError=file:/run/inside
 
             """,
-            // One that says too much on its standard error.
+            // A helper that prints a secret on its standard error.
             "/opt/helper": """
             #!/bin/sh
             read -r question

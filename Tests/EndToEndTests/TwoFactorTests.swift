@@ -79,7 +79,7 @@ struct TwoFactorTests {
 }
 
 extension FakeServer {
-    /// The outcomes of the codes that it looked at.
+    /// The outcomes of the codes that it checked.
     fileprivate var codes: [String] { lines("code").map { String($0.split(separator: " ").last ?? "") } }
 }
 

@@ -31,7 +31,7 @@ struct WebSocketTests {
             for path in ["/plain/", "/secure/"] {
                 #expect(try await WebSocketServer.call(local + path, in: bank.folder) == "same\n")
             }
-            // Not sooner: what answers on the administrative socket opens its own after the daemon is ready.
+            // Not sooner: the admin socket's service opens its own descriptors after the daemon is ready.
             let before = daemon.descriptors
             for path in ["/plain/", "/secure/"] {
                 let large = try await WebSocketServer.call(

@@ -60,7 +60,7 @@ package final class FakeUpstream: Sendable {
         }
     }
 
-    /// The rules of most tests: PinCodeAttempts as IBM's sample has it, with a success that holds ten minutes.
+    /// The rules of most tests: PinCodeAttempts as in IBM's sample, with a success that lasts ten minutes.
     package static var rules: MobileFirstRules {
         let properties = SecurityCheck.Properties(maxAttempts: 3, success: 600, blocked: 60)
         var rules = MobileFirstRules(checks: [.pinCodeAttempts(properties), .userLogin()])
@@ -68,7 +68,7 @@ package final class FakeUpstream: Sendable {
         return rules
     }
 
-    /// Puts a handler before all areas; what it answers with `nil` goes on to them.
+    /// Puts a handler before all areas, which get the requests that it answers with `nil`.
     package func override(_ handler: @escaping @Sendable (FakeRequest) -> FakeResponse?) {
         overrides.set(handler)
     }

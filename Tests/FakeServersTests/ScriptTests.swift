@@ -4,7 +4,7 @@
 import FakeServers
 import Testing
 
-/// The scripts by which tests of the proxy make the server do what rarely happens.
+/// The scripts by which tests of the proxy make the server do rare things.
 @Suite("scripts of the security checks")
 struct ScriptTests {
     @Test("two checks in one scope are challenged together")

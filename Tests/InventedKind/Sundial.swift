@@ -14,7 +14,7 @@ import Synchronization
 /// `X-Shadow: HEIGHT COUNT LATITUDE METHOD URL VIA SHADOW`, where VIA is that field of the request as it goes out, and SHADOW the
 /// credential's field `shadow`.
 package struct Sundial: ChallengeKind {
-    /// The dial's name, as the server says it.
+    /// The dial's name, as in the server's challenge.
     package var dial: String
     /// The latitude of the dial, in whole degrees.
     package var latitude: Int

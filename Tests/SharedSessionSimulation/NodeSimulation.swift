@@ -37,7 +37,7 @@ final class NodeSimulation {
 
     func after(_ delay: Int64, _ action: @escaping () -> Void) { queue.insert(at: now + max(delay, 0), action) }
 
-    /// A number in 0..<1; quicker than the library's where it is not optimised.
+    /// Returns a number in 0..<1; faster than the library's in debug builds.
     func randomNumber() -> Double { Double(random.next() >> 11) * 0x1p-53 }
 
     func pick(_ range: ClosedRange<Int64>) -> Int64 {

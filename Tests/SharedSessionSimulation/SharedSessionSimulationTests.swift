@@ -83,7 +83,7 @@ struct FairWeatherTests {
         #expect(simulation.run().broken == nil)
         #expect(simulation.report.leased == 2)
         #expect(simulation.report.longestWant > 4_000)
-        // The lease, the spread of those who wait for it, and a login.
+        // The lease, the spread of the waiting nodes, and a login.
         #expect(simulation.report.longestWant < 6_000 + 1_000 + 1_000)
     }
 

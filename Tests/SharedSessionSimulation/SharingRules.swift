@@ -43,8 +43,8 @@ struct SharingRules {
         var isLost = false
     }
 
-    /// Everybody who wants a session gets one, or a failure, within this time: longer than a few slow logins and lost leases one
-    /// after the other.
+    /// The time in ms within which every caller gets a session or a failure: longer than a few slow logins and lost
+    /// leases one after the other.
     static let longestWait: Int64 = 60_000
 
     mutating func fail(_ what: String) {

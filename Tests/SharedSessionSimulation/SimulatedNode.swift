@@ -8,7 +8,7 @@ import Secrets
 import SessionStoreModel
 import SharedSessions
 
-/// One node: its session table, its machine, and what drives both as the daemon does.
+/// One node: its session table, its machine, and their driver, as in the daemon.
 final class SimulatedNode {
     let number: Int
     unowned let simulation: NodeSimulation
@@ -267,7 +267,7 @@ final class SimulatedNode {
         }
     }
 
-    /// Tells the session store of what this node knows to be rejected, until it was heard.
+    /// Reports rejections that this node knows to the session store, until the report has arrived.
     func shareLatches() {
         guard isAlive, isConnected, !latched.isEmpty else { return }
         let life = life

@@ -19,7 +19,7 @@ struct Weather {
     /// Number of each fault.
     var kills = 0, outages = 0, dataLosses = 0, slowTimes = 0, partitions = 0, restartsOfServer = 0, passwords = 0,
         drops = 0
-    /// That a login takes up to `longestLogin`, or ends without an answer that can be used.
+    /// The likelihoods of a login that takes up to `longestLogin`, and of one that ends without a usable answer.
     var slowLogins = 0.0, unknown = 0.0
     var longestLogin: Int64 = 15_000
     /// The lifetime of a session.

@@ -31,7 +31,7 @@ package final class Bell: @unchecked Sendable {
         unsafe lock.deallocate()
     }
 
-    /// Has everybody who waits look again.
+    /// Has every waiter check its condition again.
     package func ring() {
         let waiters = locked {
             rings += 1
@@ -93,13 +93,13 @@ package final class Signal: Sendable {
     /// True once the signal was given.
     package var isSet: Bool { isFired.load(ordering: .acquiring) }
 
-    /// Gives it: everybody who waits goes on.
+    /// Gives the signal: every waiter continues.
     package func set() {
         isFired.store(true, ordering: .releasing)
         Bell.shared.ring()
     }
 
-    /// Blocks until it is given. Returns false after five minutes.
+    /// Blocks until the signal is given. Returns false after five minutes.
     @discardableResult
     package func wait() -> Bool { Bell.shared.wait { isSet } }
 
@@ -121,7 +121,7 @@ package func untilCancelled() async {
 package final class Notes: Sendable {
     private let notes = Mutex<[String]>([])
 
-    /// Nothing said yet.
+    /// Creates empty notes.
     package init() {}
 
     /// All notes.

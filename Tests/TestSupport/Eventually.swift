@@ -3,7 +3,7 @@
 
 internal import Glibc
 
-/// The time that a test waits for what does not come: the one bound of all waits. One that passes does not take so long on any machine.
+/// The longest time that a test waits, for all waits. A test that passes takes less on any machine.
 let limit = Duration.seconds(300)
 
 /// Blocks until `condition` holds, for a change that cannot ring a bell: one by another process, or by a thread that
@@ -19,7 +19,7 @@ package func blockUntil(_ condition: () throws -> Bool) rethrows -> Bool {
     }
 }
 
-/// The same, suspended; also false if the task is cancelled.
+/// Waits for `condition` as `blockUntil` does, but suspended; also returns false if the task is cancelled.
 package func eventually(_ condition: () async throws -> Bool) async rethrows -> Bool {
     let end = ContinuousClock.now + limit
     while true {
@@ -29,7 +29,7 @@ package func eventually(_ condition: () async throws -> Bool) async rethrows -> 
     }
 }
 
-/// Does `round` after round, each as soon as the one before is over, until `condition` holds. Returns false after five minutes.
+/// Repeats `round` without a pause until `condition` holds. Returns false after five minutes.
 package func goingOn(
     until condition: () async throws -> Bool, _ round: (Int) async throws -> Void
 ) async rethrows -> Bool {

@@ -47,8 +47,8 @@ package func port(of descriptor: Int32) -> UInt16 {
     return UInt16(bigEndian: address.sin_port)
 }
 
-/// Ports for listeners that cannot tell which one they got. They lie below those that the system hands out by itself,
-/// so that no connection under way can take one between our look and the program's start.
+/// Ports for listeners that cannot report their port. They lie below the range from which the system chooses, so that
+/// no connection under way can take one between our check and the program's start.
 package enum Ports {
     /// Begins anywhere, so that the tests of two clones on one machine do not meet.
     private static let last = Mutex(UInt16.random(in: 10_000..<31_000))

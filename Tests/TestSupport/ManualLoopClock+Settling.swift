@@ -7,8 +7,8 @@ extension ManualLoopClock {
     /// A clock whose loops ring the bell of the process.
     package static func ringing() -> ManualLoopClock { ManualLoopClock { Bell.shared.ring() } }
 
-    /// Blocks until every loop has nothing left to do at the present time; see `whenSettled`. Not on one of the loops. Returns
-    /// false if that takes five minutes: a loop does not come to rest.
+    /// Blocks until no loop has anything left to do at the present time; see `whenSettled`. Not to be called on one of
+    /// the loops. Returns false after five minutes: a loop does not come to rest.
     @discardableResult
     package func settle() -> Bool {
         let isSettled = Signal()
@@ -21,9 +21,9 @@ extension ManualLoopClock {
         await withCheckedContinuation { done in whenSettled { done.resume() } }
     }
 
-    /// Lets `duration` pass, and waits until all that falls due in it has happened.
+    /// Lets `duration` pass, and waits until everything due in that time has happened.
     ///
-    /// What is under way is done before the time passes. Returns false if a loop does not come to rest.
+    /// Work under way is done before the time passes. Returns false if a loop does not come to rest.
     @discardableResult
     package func pass(_ duration: Duration) -> Bool {
         let isSettled = settle()

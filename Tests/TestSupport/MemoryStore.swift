@@ -15,7 +15,7 @@ package final class MemoryStore: StateStore {
     private let state = Mutex(State())
     private let failure: StateError?
 
-    /// An empty store; `failure` is what everything fails with.
+    /// Creates an empty store; with `failure`, every call fails with that error.
     package init(failure: StateError? = nil) { self.failure = failure }
 
     /// The failure of every save for now.

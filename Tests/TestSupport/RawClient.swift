@@ -3,7 +3,7 @@
 
 internal import Glibc
 
-/// A socket to a port of 127.0.0.1 that sends exact bytes and reads what comes.
+/// A socket to a port of 127.0.0.1 that sends exact bytes and returns those that come.
 package final class RawClient {
     private let number: Int32
     private var buffer: [UInt8] = []
@@ -47,7 +47,7 @@ package final class RawClient {
         shutdown(number, Int32(SHUT_WR))
     }
 
-    /// All that comes until the peer ends; `nil` if it ends with a reset.
+    /// Returns all bytes until the peer ends; `nil` if it ends with a reset.
     package func readAll() throws -> String? {
         while true {
             let count = receive()

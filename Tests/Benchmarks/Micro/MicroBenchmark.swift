@@ -7,7 +7,7 @@ import Glibc
 struct MicroBenchmark: Sendable {
     /// Its name in the budget.
     let name: String
-    /// Sets it up, and returns what is counted.
+    /// Sets the step up and returns the work to be counted.
     let make: @Sendable () throws -> () -> Void
 
     static let all: [MicroBenchmark] = heads + lookUps
@@ -15,7 +15,8 @@ struct MicroBenchmark: Sendable {
 
 @main
 struct Program {
-    /// `micro-benchmarks`: the names. `micro-benchmarks NAME COUNT`: does that so often, and says how long one took.
+    /// Prints the names (`micro-benchmarks`), or runs one step COUNT times and prints the time of one
+    /// (`micro-benchmarks NAME COUNT`).
     static func main() throws {
         let arguments = CommandLine.arguments.dropFirst()
         guard let name = arguments.first else {

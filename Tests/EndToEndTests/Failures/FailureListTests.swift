@@ -73,9 +73,9 @@ struct Failure: Sendable {
     let code: String
     /// The error type of RFC 9209 §2.3.
     let error: String
-    /// Words of the `detail` that tell what happened.
+    /// Words of the `detail` about the cause.
     let cause: String
-    /// Words of the `detail` that tell what to do.
+    /// Words of the `detail` about the remedy.
     let remedy: String
 
     init(_ name: String, _ status: Int, _ code: String, _ error: String, _ cause: String, _ remedy: String) {

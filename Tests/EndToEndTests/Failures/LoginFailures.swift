@@ -123,7 +123,7 @@ enum LoginFailures {
         }
     }
 
-    /// A body longer than what is kept, on a session that has ended.
+    /// A body longer than the part kept for resending, on a session that has ended.
     private static func longBody() async throws -> [String: Curl] {
         var configuration = BankConfiguration()
         configuration.mobileFirst = []

@@ -59,11 +59,11 @@ enum UpstreamFailures {
     }
 }
 
-/// Servers of TLS by one nginx, with whose certificates something is wrong.
+/// TLS servers of one nginx, each with a faulty certificate.
 final class TLSServers: Sendable {
     /// A port at which the same nginx speaks no TLS.
     let plainPort = Ports.next()
-    /// Their addresses, and what the configuration says of each besides.
+    /// Their addresses, and further lines of the configuration for each.
     let addresses: [String: (url: String, more: String)]
     private let folder: Folder
     private let nginx: Child

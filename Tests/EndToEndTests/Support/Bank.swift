@@ -165,7 +165,7 @@ func withBank(
 
 /// The configuration of a scenario: the fakes' bank, and the scenario's changes.
 struct BankConfiguration: Sendable {
-    /// The listeners, each with all its lines; `nil`: the usual one, with the routes for what needs no login.
+    /// The listeners, each with all its lines; `nil`: the usual one, with routes for the resources that need no login.
     var listeners: String?
     /// A TCP port for the admin listener, besides its socket.
     var adminPort: UInt16?

@@ -59,7 +59,7 @@ final class Child: Sendable {
         return exitCode
     }
 
-    /// Ends it: SIGTERM, and SIGKILL where that does not help. Returns ``exitCode``.
+    /// Ends it: SIGTERM, then SIGKILL if it does not end. Returns ``exitCode``.
     @discardableResult
     func end() async -> Int32? {
         signal(SIGTERM)

@@ -5,7 +5,7 @@ internal import FakeServers
 internal import Glibc
 internal import Synchronization
 
-/// A program run to its end, and what it printed.
+/// A program run to its end, and its output.
 struct Command: Sendable {
     /// The exit status, or 128 and the number of the signal that ended it; -1 if it had to be killed.
     var exit: Int32

@@ -6,7 +6,7 @@ internal import Synchronization
 
 /// The answer that the real `curl` received.
 struct Curl: Sendable {
-    /// curl's exit code: 0, or 18, 52, 56 … where the connection broke.
+    /// The exit code of curl: 0, or 18, 52, 56 … if the connection broke.
     var exit: Int32
     /// The status; 0 without a response.
     var status: Int

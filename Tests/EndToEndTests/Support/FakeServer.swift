@@ -23,7 +23,7 @@ final class FakeServer: Sendable {
     var requests: [String] { lines("request") }
     /// The requests that passed the login, as `METHOD TARGET USER LENGTH SHA-256`.
     var arrived: [String] { lines("arrived") }
-    /// The passwords that it looked at, as `NAME OUTCOME`.
+    /// The passwords that it checked, as `NAME OUTCOME`.
     var logins: [String] { lines("login") }
     /// The requests that came to a second server of its, as `METHOD TARGET STATUS`.
     var server: [String] { lines("server") }

@@ -30,7 +30,7 @@ final class Folder: Sendable {
     /// Makes a folder in it.
     func makeFolder(_ name: String, mode: mode_t = 0o700) { unsafe mkdir(path(of: name), mode) }
 
-    /// Writes a file, in place of what it was; for its owner alone unless another mode is given.
+    /// Writes a file, replacing an older one; readable by its owner only, unless another mode is given.
     @discardableResult
     func write(_ text: String, to name: String, mode: mode_t = 0o600) -> String {
         write(Array(text.utf8), to: name, mode: mode)

@@ -6,7 +6,8 @@ internal import Glibc
 internal import TestSupport
 import Testing
 
-/// The proxy of several nodes, as its shipped configuration has it: between the callers and the upstream, with countersign beside it.
+/// The proxy of several nodes with its shipped configuration: between the callers and the upstream, with countersign
+/// beside it.
 final class NodeProxy: Sendable {
     /// The proxies for which a configuration is shipped.
     enum Kind: String, Sendable, CaseIterable {
@@ -20,8 +21,8 @@ final class NodeProxy: Sendable {
     private let child: Child
     private let folder: Folder
 
-    /// Starts it with the addresses of a scenario in place of those of the shipped configuration; and with what that shows commented
-    /// out, where `isWhole`.
+    /// Starts it with the addresses of a scenario in place of those of the shipped configuration. With `isWhole` it
+    /// also has the parts that the configuration shows commented out.
     init(_ kind: Kind, at addresses: NodeAddresses, isWhole: Bool) async throws {
         folder = try Folder()
         port = addresses.callers

@@ -5,7 +5,7 @@ internal import FakeServers
 internal import Glibc
 internal import TestSupport
 
-/// A plain socket, for what curl cannot do. Blocking: to be used within `offPool`.
+/// A plain socket, for requests that curl cannot send. Blocking: to be used within `offPool`.
 final class RawConnection: Sendable {
     /// The way in which a connection ended.
     enum End: Sendable, Equatable {

@@ -60,6 +60,6 @@ extension Bank {
 }
 
 extension JSON {
-    /// The elements, where this is an array.
+    /// The elements, if this is an array.
     fileprivate var elements: [JSON] { if case .array(let elements) = self { elements } else { [] } }
 }

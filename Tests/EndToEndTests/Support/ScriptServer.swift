@@ -4,7 +4,7 @@
 internal import Glibc
 internal import TestSupport
 
-/// A server that a script of `Tests/Scripts` runs: it says "ready" when it is, and ends by SIGTERM.
+/// A server run by a script of `Tests/Scripts`, which prints "ready" at its start and ends by SIGTERM.
 final class ScriptServer: Sendable {
     private let child: Child
     private let folder: Folder
@@ -55,7 +55,7 @@ final class WebSocketServer: Sendable {
     /// Ends it.
     func stop() async { await child.end() }
 
-    /// Has a caller send messages to an address and compare what comes back; says what it says.
+    /// Has a caller send messages to an address and compare the echoes; returns the caller's output.
     static func call(_ url: String, _ options: String..., in folder: Folder) async throws -> String {
         let run = try await Command.run([script, "call", url] + options, in: folder)
         return run.exit == 0 ? run.output : "\(run.exit): \(run.errors)"

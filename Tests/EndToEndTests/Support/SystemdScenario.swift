@@ -7,7 +7,7 @@ import Testing
 struct SystemdScenario {
     /// The contents of `/etc/countersign/countersign.yaml`.
     var configuration = Self.bank
-    /// Further files: what they hold, and where they go.
+    /// Further files: their contents by path.
     var files: [String: String] = ["/etc/countersign/secrets/bank-pin.pin": "1234"]
     /// A package that is copied to that path; without one, program and units are put in place as they are.
     var package: (file: DebianPackage, path: String)?

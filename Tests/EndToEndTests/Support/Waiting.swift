@@ -4,12 +4,13 @@
 internal import Glibc
 internal import TestSupport
 
-/// Waits for what another process does: a line of its log, its answer, its end, a file. Returns false after five minutes.
+/// Waits for a change by another process: a line of its log, its answer, its end, a file. Returns false after five
+/// minutes.
 func eventually(_ condition: () async throws -> Bool) async rethrows -> Bool {
     try await TestSupport.eventually(condition)
 }
 
-/// Has traffic go on, round after round, until what was to happen under it has happened.
+/// Repeats traffic, round after round, until the awaited event has happened.
 func goingOn(
     until condition: () async throws -> Bool, _ round: (Int) async throws -> Void
 ) async rethrows -> Bool {

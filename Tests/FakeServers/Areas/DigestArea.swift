@@ -40,7 +40,7 @@ package final class DigestArea: Sendable {
         var nonces: [String: Set<String>] = [:]
     }
 
-    /// An area that notes what happens in `recorder`.
+    /// Creates an area that records events in `recorder`.
     package init(recorder: Recorder) { self.recorder = recorder }
 
     /// Changes the rules; nonces stay.
@@ -53,7 +53,7 @@ package final class DigestArea: Sendable {
         state.withLock { $0.nonces.removeAll() }
     }
 
-    /// Lets a request with a right answer through to what is protected.
+    /// Passes a request with a right answer on to the protected resource.
     func respond(to request: FakeRequest, inside: (FakeRequest) -> FakeResponse) -> FakeResponse {
         guard let written = request.authorization("Digest") else {
             recorder.note { $0.challenges["digest", default: 0] += 1 }

@@ -28,14 +28,15 @@ package final class FormLogin: Sendable {
         package var successStatus = 303
         /// True if a wrong password is answered with the login page again and not with an error page.
         package var isWrongAnsweredWithForm = false
-        /// After how many wrong passwords the user is locked out, which a page says with 200; `nil` is never.
+        /// Number of wrong passwords after which the user is locked out, which a page reports with 200; `nil`: never.
         package var locksAfter: Int?
 
         /// Tomcat's defaults and the user ann.
         package init() {}
     }
 
-    /// A login for all below that path (`/form`; empty is everything); `name` is what the record files its answers under.
+    /// Creates a login for all paths below `contextPath` (`/form`; empty: everything). `name` is its name in the
+    /// record.
     package init(contextPath: String, clock: FakeClock, recorder: Recorder, name: String = "form") {
         self.contextPath = contextPath
         self.name = name

@@ -115,7 +115,7 @@ enum NTLMMessage {
         return Int(message[8])
     }
 
-    /// CHALLENGE_MESSAGE (MS-NLMP §2.2.1.2) of the domain DEMO, with what asks for version 2.
+    /// Returns a CHALLENGE_MESSAGE (MS-NLMP §2.2.1.2) of the domain DEMO that asks for version 2.
     static func challenge(_ challenge: [UInt8]) -> [UInt8] {
         let name = utf16("DEMO")
         // MsvAvNbDomainName, MsvAvNbComputerName, MsvAvEOL (MS-NLMP §2.2.2.1).

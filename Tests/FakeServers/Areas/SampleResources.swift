@@ -34,7 +34,7 @@ enum SampleResources {
             ])
     }
 
-    /// A receipt for what was posted.
+    /// Returns a receipt for the body.
     static func receipt(_ request: FakeRequest) -> FakeResponse {
         .json(
             201,

@@ -13,7 +13,7 @@ package struct FakeRequest: Sendable {
     package var fields: [(name: String, value: String)]
     /// The body, its chunks put together.
     package var body: [UInt8]
-    /// The number of the connection that it came by; 0 if it came by none.
+    /// The number of the connection by which it arrived; 0 without one.
     package var connection: UInt64 = 0
 
     /// A request for that target in origin form (`/path?query`).
@@ -37,7 +37,7 @@ package struct FakeRequest: Sendable {
         return values.isEmpty ? nil : values.joined(separator: ", ")
     }
 
-    /// The value of the cookie of that name, the first where there are several (RFC 6265 §5.4).
+    /// Returns the value of the cookie of that name, the first if there are several (RFC 6265 §5.4).
     package func cookie(_ name: String) -> String? {
         let pairs = (field("Cookie") ?? "").split(separator: ";").map { pair in
             pair.drop { $0 == " " }.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
@@ -98,7 +98,7 @@ package struct FakeResponse: Sendable {
         case generated(count: Int)
         /// These bytes in place of the whole response, head included; the connection then closes.
         case raw([UInt8])
-        /// Bytes that end where the connection ends, without a length.
+        /// Bytes that end with the connection, without a length.
         case untilClose([UInt8])
     }
 
@@ -176,7 +176,7 @@ package struct FakeResponse: Sendable {
         }
     }
 
-    /// The body as JSON, where it is that.
+    /// The body as JSON, if it is valid JSON.
     package var json: JSON? { JSON(parsing: bytes) }
 
     /// The body as text.

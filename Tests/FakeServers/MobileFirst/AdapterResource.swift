@@ -25,7 +25,7 @@ package struct AdapterResource: Sendable {
 }
 
 extension MobileFirstState {
-    /// The resource filter (RFC 6750 §3): lets a request through to a resource, or says what it lacks.
+    /// Applies the resource filter (RFC 6750 §3): passes a request on to a resource, or answers with the missing scope.
     mutating func admit(
         _ call: MobileFirstCall, _ adapters: [AdapterResource], _ admitted: inout AdapterResource?,
         _ notes: inout MobileFirstNotes

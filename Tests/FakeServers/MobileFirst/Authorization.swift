@@ -2,7 +2,7 @@
 // Copyright the Countersign authors
 
 extension MobileFirstState {
-    /// `az/v1/authorization`: a grant code by redirect, or what the redirect says to a browser.
+    /// Answers `az/v1/authorization` with a grant code by redirect, or with the fields of the redirect.
     mutating func authorize(_ call: MobileFirstCall, _ notes: inout MobileFirstNotes) -> FakeResponse {
         let fields = call.request.queryFields
         guard call.request.method == "GET" else { return refusal("BAD_REQUEST", "Only GET.", status: 405) }

@@ -38,7 +38,7 @@ package final class FakeMobileFirst: Sendable {
         self.state = Mutex(MobileFirstState(rules: rules))
     }
 
-    /// Changes the rules; what has been issued stays.
+    /// Changes the rules; issued tokens stay.
     package func configure(_ change: (inout MobileFirstRules) -> Void) {
         state.withLock { change(&$0.rules) }
     }

@@ -66,7 +66,8 @@ let unknownClientResponse = FakeResponse.json(
 /// 401 of a resource for a token that is not valid, or no longer (RFC 6750 §3.1).
 let invalidTokenResponse = FakeResponse(401, fields: [("WWW-Authenticate", "Bearer error=\"invalid_token\"")])
 
-/// 403 of a resource for a token that lacks scope; the comma after `error` and none elsewhere, as the product has it.
+/// Returns a resource's 403 for a token that lacks scope; the comma after `error` and none elsewhere, as in the
+/// product.
 func insufficientScope(_ scope: String) -> FakeResponse {
     FakeResponse(
         403, fields: [("WWW-Authenticate", "Bearer error=\"insufficient_scope\", scope=\"\(scope)\"")])

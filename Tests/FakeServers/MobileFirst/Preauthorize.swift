@@ -2,7 +2,7 @@
 // Copyright the Countersign authors
 
 extension MobileFirstState {
-    /// `preauth/v1/preauthorize`: puts a scope's checks, with answers or without, and tells what came of it.
+    /// Answers `preauth/v1/preauthorize`: runs a scope's checks, with answers or without, and returns their outcomes.
     mutating func preauthorize(_ call: MobileFirstCall, _ notes: inout MobileFirstNotes) -> FakeResponse {
         // The login page in front of it leads here after a login.
         if call.request.method == "GET", rules.guarded.contains(.preauthorize) { return FakeResponse(405) }

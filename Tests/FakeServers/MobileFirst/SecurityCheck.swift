@@ -19,7 +19,7 @@ package struct SecurityCheck: Sendable {
     package struct Properties: Sendable {
         /// Answers before blocking.
         package var maxAttempts: Int64 = 1
-        /// Seconds from the first challenge until the counter starts anew.
+        /// Seconds from the first challenge until the counter is reset.
         package var attemptingStateExpirationSec: Int64 = 120
         /// Seconds that success holds.
         package var successStateExpirationSec: Int64 = 3600
@@ -46,7 +46,8 @@ package struct SecurityCheck: Sendable {
 
     /// The verdict on an answer.
     package enum Verdict: Sendable {
-        /// Right, with what `successes` holds for it; remembered where the check remembers and the answer asks for it.
+        /// Right, with the check's part of `successes`; remembered if the check remembers users and the answer asks for
+        /// it.
         case right(JSON, remembered: Bool = false)
         /// Wrong, with the message of the next challenge.
         case wrong(String?)
@@ -139,7 +140,7 @@ package struct SecurityCheckState: Sendable {
         lapse(check.properties, now: now)
         switch phase {
         case .blocked:
-            // The credentials are not looked at.
+            // The credentials are not examined.
             return .failure(["failure": "Account blocked"])
         case .success(_, let details) where answer == nil:
             return .success(details)

@@ -18,7 +18,7 @@ package final class FakeOAuth: Sendable {
         self.state = Mutex(OAuthState())
     }
 
-    /// Changes the rules; what was issued stays.
+    /// Changes the rules; issued tokens stay.
     package func configure(_ change: (inout OAuthRules) -> Void) {
         state.withLock { change(&$0.rules) }
     }
@@ -125,7 +125,7 @@ package struct OAuthRules: Sendable {
     package var clients = [Client(id: "demo", secret: "demo:secret+%")]
     /// Users and their passwords.
     package var users = ["ann": "demo"]
-    /// The elements of scopes that there are; the first is what a client gets that asks for none.
+    /// The known elements of scopes; the first is the default of a client that asks for none.
     package var scopes = ["read", "write", "admin"]
     /// The lifetime of a token in seconds.
     package var tokenLife: Int64 = 300

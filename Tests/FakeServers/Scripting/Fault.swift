@@ -52,7 +52,7 @@ extension Fault.Effect {
     /// 401 `invalid_token` for any token.
     package static var invalidToken: Self { .answer(invalidTokenResponse) }
 
-    /// A server in trouble: that status, with the seconds to wait where it says them.
+    /// A server in trouble: that status, with `Retry-After` in seconds if it is given.
     package static func unavailable(_ status: Int = 503, retryAfter: Int? = nil) -> Self {
         .answer(.html(status, "<html><body>Maintenance</body></html>", fields: retryAfterField(retryAfter)))
     }
@@ -114,7 +114,7 @@ package final class FaultPlan: Sendable {
         pending.withLock { $0.removeAll() }
     }
 
-    /// Runs the work of an endpoint, or what a fault says instead of it.
+    /// Runs the work of an endpoint, or returns the answer of a fault instead.
     func apply(at endpoint: Endpoint, work: () -> FakeResponse) -> FakeResponse {
         guard let strike = strike(at: endpoint) else { return work() }
         switch strike.effect {

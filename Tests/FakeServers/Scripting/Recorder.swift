@@ -13,7 +13,7 @@ package final class Recorder: Sendable {
     /// The record so far.
     package var record: Record { state.withLock { $0.record } }
 
-    /// Waits until what has happened satisfies the condition; `false` when the time is over first.
+    /// Waits until the record satisfies the condition; `false` when the time is over first.
     package func waitUntil(
         timeout: Duration = .seconds(300), _ condition: @escaping @Sendable (Record) -> Bool
     ) async -> Bool {
@@ -81,7 +81,8 @@ package final class Recorder: Sendable {
 package struct Record: Sendable {
     /// Every request that was answered, in the order of the answers.
     package var transcript: [Entry] = []
-    /// The answers that arrived, by security check; looked at or not. Also `basic` and `form`, for passwords that arrived there.
+    /// The answers that arrived, by security check, whether or not they were examined. Also `basic` and `form`, for
+    /// passwords that arrived there.
     package var answers: [String: [JSON]] = [:]
     /// Number of wrong answers, by check.
     package var wrongAnswers: [String: Int] = [:]
@@ -130,7 +131,7 @@ package struct Record: Sendable {
         package var digest: String
     }
 
-    /// The number of answers that arrived, to one check or to all: what counts towards a lockout.
+    /// Returns the number of answers that arrived, to one check or to all, which counts towards a lockout.
     package func answerCount(to check: String? = nil) -> Int {
         check.map { answers[$0]?.count ?? 0 } ?? answers.values.reduce(0) { $0 + $1.count }
     }

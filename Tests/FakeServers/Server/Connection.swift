@@ -78,7 +78,7 @@ final class Connection: Sendable {
     }
 
     deinit {
-        // Ends it even where a program started meanwhile has inherited the descriptor.
+        // Ends the connection even if a program started meanwhile has inherited the descriptor.
         if !resets.load(ordering: .relaxed) { shutdown(descriptor.number, Int32(SHUT_RDWR)) }
     }
 
@@ -113,7 +113,7 @@ final class Connection: Sendable {
     /// `POLLRDHUP` of Linux's poll.h, which Glibc's module lacks.
     private var peerHungUp: Int32 { 0x2000 }
 
-    /// Rounded up, so that a wait is never too short, and bounded to what `poll` takes.
+    /// Rounded up, so that a wait is never too short, and limited to the range of `poll`.
     private func milliseconds(_ time: Duration) -> Int32 {
         let (seconds, attoseconds) = time.components
         return Int32(min(max(seconds, 0), 3600) * 1000 + max(attoseconds, 0) / 1_000_000_000_000_000 + 1)

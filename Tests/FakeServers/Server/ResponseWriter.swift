@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// Writes responses as their delivery says: whole, late, cut off, or never.
+/// A writer of responses, by their delivery: whole, late, cut off, or never.
 struct ResponseWriter {
     private let connection: Connection
     /// Number of bytes that may still be sent before the connection is cut.

@@ -32,7 +32,7 @@ struct SignedToken: Sendable {
         self.init(header: parts[0], payload: parts[1], signature: parts[2])
     }
 
-    /// The key inside, where the algorithm is RS256.
+    /// The key inside, if the algorithm is RS256.
     var key: RSAPublicKey? {
         header["alg"]?.string == "RS256" ? header["jwk"].flatMap(RSAPublicKey.init) : nil
     }
@@ -68,7 +68,7 @@ struct RSAPublicKey: Sendable, Equatable {
     }
 }
 
-/// The SHA-256 of bytes in hexadecimal digits: what the record keeps of a body.
+/// Returns the SHA-256 of bytes in hexadecimal digits, as in the record of a body.
 package func sha256(_ bytes: [UInt8]) -> String {
     SHA256.hash(data: bytes).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
 }

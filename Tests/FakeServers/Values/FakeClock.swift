@@ -36,7 +36,7 @@ package final class ManualClock: Sendable {
     /// The time it shows, in milliseconds since 1970.
     package var now: Int64 { milliseconds.withLock { $0 } }
 
-    /// This clock, to be handed to what needs one.
+    /// This clock, for the fakes.
     package var clock: FakeClock { FakeClock { [self] in now } }
 
     /// Moves it on by that many seconds.

@@ -23,25 +23,25 @@ package indirect enum JSON: Sendable, Equatable {
     /// The empty object.
     package static var empty: JSON { .object([]) }
 
-    /// The member of that name, where this is an object that has it.
+    /// The member of that name, if this is an object that has it.
     package subscript(name: String) -> JSON? {
         guard case .object(let members) = self else { return nil }
         return members.first { $0.name == name }?.value
     }
 
-    /// The string, where this is one.
+    /// The string, if this is one.
     package var string: String? {
         guard case .string(let value) = self else { return nil }
         return value
     }
 
-    /// The whole number, where this is one.
+    /// The whole number, if this is one.
     package var integer: Int64? {
         guard case .integer(let value) = self else { return nil }
         return value
     }
 
-    /// The members, where this is an object.
+    /// The members, if this is an object.
     package var members: [JSONMember]? {
         guard case .object(let members) = self else { return nil }
         return members

@@ -104,7 +104,7 @@ struct ChallengeLanguage: Language {
         for challenge in expected where challenge.isScheme("Digest") { try checkDigest(challenge) }
     }
 
-    /// A challenge of Digest is taken with what it says, or passed over because it lacks something.
+    /// Checks that a Digest challenge is accepted with its parameters, or skipped because one is missing.
     private func checkDigest(_ challenge: AuthenticationChallenge) throws(Violation) {
         let algorithms = ["md5", "sha-256", "sha-512-256", "md5-sess", "sha-256-sess", "sha-512-256-sess"]
         let algorithm = challenge["algorithm"]?.lowercased()

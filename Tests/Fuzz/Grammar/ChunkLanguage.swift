@@ -55,7 +55,7 @@ struct ChunkLanguage: Language {
     }
 }
 
-/// A body in chunks (RFC 9112 §7.1), and what it means.
+/// A body in chunks (RFC 9112 §7.1), and its meaning.
 struct ChunkedText {
     /// The content of all chunks.
     private(set) var data: [UInt8] = []

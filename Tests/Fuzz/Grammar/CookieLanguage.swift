@@ -5,7 +5,7 @@ import HTTPWire
 
 @testable import Proxy
 
-/// A `Set-Cookie` of an upstream (RFC 6265 §4.1), and what the caller gets of it.
+/// A `Set-Cookie` of an upstream (RFC 6265 §4.1), and the caller's form of it.
 struct CookieLanguage: Language {
     static let name = "cookies"
     static let target = "rewriting"

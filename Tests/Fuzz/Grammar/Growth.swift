@@ -25,7 +25,7 @@ struct Growth: Sendable {
             // Others on the machine may disturb one measurement, but hardly three.
             for _ in 0..<3 where told.isEmpty || !told.hasPrefix("+") {
                 let (few, many) = (time(short), time(long))
-                // Some time for what does not depend on the length, and for the clock.
+                // Some time for work that does not depend on the length, and for the clock.
                 let isLinear = many < 20 * few + 300_000
                 let isFast = !isTimed || many < most * long.count + 300_000
                 told =

@@ -14,7 +14,7 @@ protocol Language: SendableMetatype {
     init()
     var sentence: Sentence { get set }
 
-    /// Writes a sentence, and keeps what it means.
+    /// Writes a sentence, and keeps its meaning.
     mutating func write()
     /// Reads the sentence, and throws if it is not understood as what it means: a valid one is taken with that meaning, any other
     /// one is refused; in pieces it is the same; what is written of it means the same to another reader.
@@ -71,7 +71,7 @@ struct Grammar: Sendable {
     }
 }
 
-/// A sentence that was not read as what it means.
+/// A sentence that was not read with its meaning.
 struct Misunderstanding: Error {
     let seed: UInt64
     let sentence: [UInt8]

@@ -31,7 +31,7 @@ struct LocationLanguage: Language {
         sentence.put("\n")
         middle = sentence.count
         if sentence.choices.once(in: 4), port != 8080 {
-            // The scheme says nothing but the port.
+            // The scheme determines the port only.
             sentence.putInSomeCase(
                 port == 80 ? (sentence.choices.flip() ? "http" : "ws") : sentence.choices.flip() ? "https" : "wss")
             sentence.put("://")

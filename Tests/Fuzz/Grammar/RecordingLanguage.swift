@@ -6,7 +6,8 @@ import Secrets
 @testable import ChallengeHandling
 @testable import Learning
 
-/// A browser's recording of a login (HAR 1.2): a page with a form, and the form sent. What is learned is what was done.
+/// A browser's recording of a login (HAR 1.2): a page with a form, and the form sent. The learned login is the recorded
+/// one.
 struct RecordingLanguage: Language {
     static let name = "recordings"
     static let period: UInt64 = 8

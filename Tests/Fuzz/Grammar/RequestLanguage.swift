@@ -6,7 +6,7 @@ import HTTPWire
 
 @testable import Proxy
 
-/// Requests with their bodies, and the beginning of what follows on the connection.
+/// Requests with their bodies, and the beginning of the connection's next bytes.
 struct RequestLanguage: Language {
     static let name = "requests"
 
@@ -166,7 +166,7 @@ struct ConnectionLanguage: Language {
             switch text.body {
             case .none: break
             case .length(let length):
-                // A body that is longer than what comes is the last on its connection.
+                // A body that is longer than the bytes that come is the last on its connection.
                 guard length <= 64 else { return }
                 // Within a body, bytes that look like a request are not one.
                 if length > 20, sentence.choices.flip() { sentence.put("GET /x HTTP/1.1\r\n\r\n") }

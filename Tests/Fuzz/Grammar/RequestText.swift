@@ -13,7 +13,7 @@ struct WrittenField {
     var isHopByHop: Bool
 }
 
-/// A request's head (RFC 9112 §3 and §5), and what it means.
+/// A request's head (RFC 9112 §3 and §5), and its meaning.
 struct RequestText {
     private(set) var fields: [WrittenField] = []
     private(set) var method = ByteRange.empty

@@ -79,7 +79,7 @@ enum RequestWords {
     ]
 }
 
-/// A path with its query, as a request's target has it.
+/// A path with its query, as in a request's target.
 enum PathText {
     static func write(_ sentence: inout Sentence) {
         for _ in 0...sentence.choices.below(3) {

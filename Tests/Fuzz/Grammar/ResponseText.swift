@@ -3,7 +3,7 @@
 
 import HTTPWire
 
-/// A response's head (RFC 9112 §4 and §5), and what it means.
+/// A response's head (RFC 9112 §4 and §5), and its meaning.
 struct ResponseText {
     private(set) var fields: [WrittenField] = []
     private(set) var start = 0

@@ -53,7 +53,7 @@ struct SecretLanguage: Language {
             cleaned += cleaner.clean(Array(bytes[start..<min(start + 7, bytes.count)]), isEnd: false)
         }
         cleaned += cleaner.clean([], isEnd: true)
-        // It looks for what a page, an address or JSON may have.
+        // The cleaner searches only for codings that a page, an address or JSON may have.
         let coding = MarkedSecret.coding(in: cleaned)
         try require(
             coding == nil || ["base64", "hexadecimal"].contains(coding),
@@ -88,7 +88,7 @@ struct SecretLanguage: Language {
 
 /// A secret that occurs nowhere else, and its coded forms.
 enum MarkedSecret {
-    /// It has what each coding treats in a way of its own.
+    /// The text has a character for each rule of each coding.
     static let text = "Zq7/x+ w&\"k%9=vJ"
 
     /// The codings by name; base64 also as it appears within a longer text, whatever precedes it.

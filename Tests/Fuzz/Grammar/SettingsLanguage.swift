@@ -4,7 +4,7 @@
 import Settings
 import SettingsReading
 
-/// Configurations in YAML: two ways to write the same are the same settings, and what breaks a rule is refused.
+/// Configurations in YAML: two spellings of one configuration give equal settings, and a broken rule is refused.
 struct SettingsLanguage: Language {
     static let name = "settings"
     static let period: UInt64 = 8

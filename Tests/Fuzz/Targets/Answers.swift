@@ -30,7 +30,7 @@ func fuzzAnswers(_ input: Span<UInt8>) throws(Violation) {
     try disturbed.receive(input, arrivals: dice.arrivals(input.count), disturbedBy: &dice)
 }
 
-/// Compares what was read with what the oracle reads.
+/// Compares the result with the oracle's.
 private func check(
     _ client: FuzzedClient, _ oracle: AnswerOracle, _ kind: FuzzedClient.Kind, count: Int
 ) throws(Violation) {
@@ -66,7 +66,7 @@ extension AnswerOracle {
     }
 }
 
-/// The answer in the bytes of an upstream's connection, read slowly as RFC 9112 §6.3 has it.
+/// The answer in the bytes of an upstream's connection, read slowly after RFC 9112 §6.3.
 struct AnswerOracle {
     /// The statuses of the interim heads before the final one.
     private(set) var interims: [Int] = []
@@ -80,7 +80,7 @@ struct AnswerOracle {
     private(set) var rest: Int?
     /// True if only the end of the connection ends the body.
     private(set) var isUntilEnd = false
-    /// True if the connection may take another request, as far as the head says (RFC 9112 §9.3).
+    /// True if the connection may take another request, according to the head (RFC 9112 §9.3).
     private(set) var isPersistent = false
 
     /// True if the answer is whole when the connection ends here.

@@ -3,7 +3,7 @@
 
 import HTTPWire
 
-/// A body in chunks, and what follows it. Also the same bytes as the data of chunks that we write.
+/// Reads a body in chunks, and the bytes after it. Then writes the same bytes as the data of chunks.
 func fuzzChunks(_ input: Span<UInt8>) throws(Violation) {
     var dice = Dice(input)
     let expected = ChunkOracle.read(input.array)
@@ -237,7 +237,7 @@ struct ChunkOracle {
         }
     }
 
-    /// Lines are looked at as they end, fields when all are there.
+    /// Lines are checked as they end, fields when all are there.
     private mutating func trailers() throws(Stop) {
         let start = position
         var lineStart = position

@@ -6,7 +6,8 @@ import Secrets
 
 @testable import ChallengeHandling
 
-/// A structured field, and as `Accept-Signature`. What is written is read as the same; what is promised can be signed.
+/// Checks a structured field, also as `Accept-Signature`. A written field is read back as itself, and every promised
+/// signature can be made.
 func checkSignatures(_ field: [UInt8]) throws(Violation) {
     if let dictionary = StructuredFieldParser.dictionary(field) {
         let written = Array(StructuredFieldWriter.text(of: dictionary).utf8)

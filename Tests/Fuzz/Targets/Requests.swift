@@ -11,7 +11,7 @@ func fuzzRequests(_ input: Span<UInt8>) throws(Violation) {
     let limits = dice.flip() ? HeadLimits() : HeadLimits(line: 64, head: 256, fieldCount: 4)
     var whole = CallerSide(limits: limits)
     try whole.read(input, arrivals: [input.count], checked: true)
-    // The bytes that are there are all that the parser may look at: a copy of just those.
+    // A copy of exactly the bytes that are there: the parser may read no others.
     var cut = CallerSide(limits: limits)
     try cut.read(input, arrivals: dice.arrivals(input.count), checked: false)
     try require(whole.facts == cut.facts, "in pieces it reads otherwise: \(whole.facts) and \(cut.facts)")

@@ -225,7 +225,7 @@ struct ResponseOracle {
             !heads.got("authentication-info").isEmpty
             || !heads.got("www-authenticate").isEmpty && head.status != 401 && head.status != 403
         try require(!tells || !caller.isOnSession, "what concerns our session passes")
-        // Only the answer that asks for an upgrade says to what (RFC 9110 §15.5.22).
+        // Only the answer that asks for an upgrade names the protocol (RFC 9110 §15.5.22).
         try require(head.status == 426 || heads.got("upgrade").isEmpty, "Upgrade passes")
         let options = heads.got("connection").flatMap(\.members).filter { head.status != 426 || $0 != "upgrade" }
         if caller.version == .http11 {
@@ -261,7 +261,7 @@ struct ResponseOracle {
             try require(Array(bytes) == sent.bytes, "another body")
             try require(written.isWhole ? bytes.count == length : bytes.count < length, "the body ends elsewhere")
         } else {
-            // Here the end of the connection is what ends the body.
+            // Here the end of the connection ends the body.
             try require(Array(bytes) == sent.bytes && !written.keepsAlive, "an open body on a kept connection")
         }
     }

@@ -166,7 +166,7 @@ private func outcome<Value: Sendable>(of body: @escaping @Sendable () async -> V
     return value.withLock { $0 }
 }
 
-/// Runs a task where it is made.
+/// An executor that runs a task on the thread that creates it.
 private final class ThisThread: TaskExecutor {
     func enqueue(_ job: consuming ExecutorJob) { unsafe job.runSynchronously(on: asUnownedTaskExecutor()) }
 }

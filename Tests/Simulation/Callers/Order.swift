@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// One request of a caller, and what its answer must be.
+/// One request of a caller, and the condition for its answer.
 struct Order {
     let number: Int
     let server: SimulatedServer
@@ -117,7 +117,7 @@ struct Order {
     /// True if each nonce is too old at its address.
     var isFickle: Bool { target.hasPrefix("/fickle/") }
 
-    /// True if it may be carried out again where a connection was lost (RFC 9110 §9.2.2).
+    /// True if it may be carried out again after a lost connection (RFC 9110 §9.2.2).
     var isIdempotent: Bool { method != "POST" }
 
     /// Returns the request on the caller's connection.

@@ -187,7 +187,7 @@ final class SimulatedCaller {
         disconnect()
     }
 
-    /// Sends what it has held back if its connection's time limit ends within the next `duration`.
+    /// Sends the bytes held back if its connection's time limit ends within the next `duration`.
     func timePasses(by duration: Duration) {
         guard let silence, silence.ends(within: duration, from: simulation.clock.now) else { return }
         self.silence = nil
@@ -196,12 +196,12 @@ final class SimulatedCaller {
     }
 }
 
-/// A caller's silence on its connection, almost until the proxy's time limit: what it sends then is not late.
+/// A caller's silence on its connection, almost until the proxy's time limit: bytes sent then are not late.
 struct Silence {
     /// The time limits of the proxy: for the first byte, and for a head from its first byte on.
     private static let firstByte = Duration.seconds(10)
     private static let head = Duration.seconds(30)
-    /// The time that the proxy may take to notice what begins the limit.
+    /// The time that the proxy may take to notice the start of the limit.
     private static let notice = Duration.milliseconds(5)
 
     private let end: LoopInstant

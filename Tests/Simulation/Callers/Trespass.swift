@@ -15,9 +15,9 @@ struct Trespass {
     /// The runs in which a request is refused.
     enum Scope {
         case everywhere
-        /// Over TCP: what a browser can reach.
+        /// Over TCP, which a browser can reach.
         case tcp
-        /// Over a Unix socket: where the kernel names the caller.
+        /// Over a Unix socket, whose caller the kernel identifies.
         case unix
         /// The runs in which a path below is routed elsewhere.
         case routes

@@ -35,7 +35,7 @@ final class Attempt {
     /// Records that no request has been waiting for the verdict for a while.
     func isAbandoned() { end { account.abandoned(self) } }
 
-    /// Notes that the judgement says nothing: the resource refuses everybody.
+    /// Records that the verdict proves nothing: the resource refuses every caller.
     func isMoot() { end { account.passed(self) } }
 
     private func end(_ body: () -> Void) {
@@ -113,7 +113,7 @@ final class AttemptWatch {
         if isRight { accepted(value) }
     }
 
-    /// Notes the end of an attempt whose outcome says nothing.
+    /// Records the end of an attempt whose outcome proves nothing.
     func isMoot(_ value: String) { ends[value] = simulation.steps }
 
     /// Notes the end of an attempt, sent at `step`, whose outcome the daemon cannot know.

@@ -122,8 +122,8 @@ final class LoginWatch {
     /// Returns the time when the last login of the challenge began, in ms since 1970.
     func lastBegin(of name: String) -> Int64 { all(name).map(\.lastBegin).max() ?? .min }
 
-    /// Notes, where a latch closes, if its server has forgotten a session within the login: to the daemon that looks like a
-    /// password that was never right. Returns true if it has.
+    /// Records, when a latch closes, whether its server has forgotten a session during the login: to the daemon that
+    /// looks like a password that was never right. Returns true if the server has.
     func checkForgotten(_ challenge: String) -> Bool {
         guard let protection = simulation.servers.first(where: { $0.protection.challengeName == challenge })?.protection
         else { return false }
@@ -161,7 +161,7 @@ final class LoginWatch {
     /// Returns true if a session of the challenge was examined at that time or later.
     func hasLooked(_ name: String, since time: Int64) -> Bool { all(name).contains { $0.lastLook >= time } }
 
-    /// Forgets what a process has done that has ended.
+    /// Forgets the logins of a process that has ended.
     func processEnded() {
         adoptions = []
         for login in challenges.keys {

@@ -15,7 +15,7 @@ struct Rules {
     var lastBrokenBody: Int64 = 0
     /// The answers by status, or by code.
     private(set) var answers: [String: Int] = [:]
-    /// The pause after a look at the proven address that showed nothing, in ms.
+    /// The pause in ms after a check of the proven address without a result.
     private static let pauseOfDoubt: Int64 = 5_000
     /// The longest time in ms for which a session is in doubt while the check of the proven address gets no answer,
     /// with the pause after it.

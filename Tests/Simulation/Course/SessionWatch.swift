@@ -14,7 +14,7 @@ final class SessionWatch {
         var hasSession = false
         /// True if the server has ended its sessions since the login began.
         var hasEnded = false
-        /// The looks at a session that showed nothing.
+        /// Checks of a session without a result.
         var failedLooks = 0
         /// The time at which each resource last was a cause.
         var refusals: [String: Int64] = [:]
@@ -57,7 +57,7 @@ final class SessionWatch {
         challenges[name, default: Challenge()].hasEnded = true
     }
 
-    /// Notes that a look at a session showed nothing: the third in a row ends the session.
+    /// Records that a check of a session had no result: the third in a row ends the session.
     func lookFailed(_ name: String) {
         challenges[name, default: Challenge()].failedLooks += 1
         if challenges[name, default: Challenge()].failedLooks > 2 { challenges[name]?.causes += 1 }
@@ -65,7 +65,7 @@ final class SessionWatch {
 
     /// Records that a resource refuses every caller. `isRemembered`: the refusal goes to the caller in any case.
     func refused(_ resource: String, of name: String, isRemembered: Bool) {
-        // A look at the proven address shows that the session serves.
+        // A check of the proven address shows that the session is valid.
         if isVerifiable(name) { return }
         var challenge = challenges[name, default: Challenge()]
         let last = challenge.refusals[resource]
@@ -89,10 +89,10 @@ final class SessionWatch {
         for (name, challenge) in challenges { challenges[name]?.causes = challenge.hasSession ? 0 : 1 }
     }
 
-    /// Notes that a caller has left: what its answer would have shown is not known.
+    /// Records that a caller has left: its answer, and what that would have shown, is unknown.
     func callerLeft() { for name in challenges.keys { isLost(name) } }
 
-    /// Notes that a request was answered in another way than by its resource: what that would have shown is not known.
+    /// Records that a request was not answered by its resource: the resource's answer is unknown.
     func isLost(_ name: String) {
         var challenge = challenges[name, default: Challenge()]
         challenge.causes += 1

@@ -116,7 +116,8 @@ final class Simulation: @unchecked Sendable {
         account(named: challenge)?.loginEnded(isEstablished: isEstablished, isEmpty: isEmpty)
     }
 
-    /// Notes a look at a session that had no usable answer; `isComparison`: one without the session, which was answered.
+    /// Records a check of a session that had no usable answer; `isComparison`: one without the session, which was
+    /// answered.
     func lookFailed(at origin: Origin, isComparison: Bool) {
         server(at: origin)?.protection.account.lookFailed(isComparison: isComparison)
     }
@@ -131,7 +132,8 @@ final class Simulation: @unchecked Sendable {
         servers.map(\.protection).filter { $0.account === account }.map(\.challengeName)
     }
 
-    /// Returns the protection whose login has that name: its challenge's, or its server's where the login is the upstream's.
+    /// Returns the protection whose login has that name: its challenge's, or its server's if the login is the
+    /// upstream's.
     func protection(ofLogin name: String) -> (any Protection)? {
         servers.first { $0.protection.challengeName == name || $0.name == name }?.protection
     }
@@ -196,7 +198,7 @@ final class Simulation: @unchecked Sendable {
     /// The number of ordinary connections that certainly hold a slot; unknown (0) if several workers look for one.
     var heldConnections: Int { setting.workers == 1 ? callers.count(where: \.isHeld) : 0 }
 
-    /// Notes what happens, for a reader of one run.
+    /// Records events for a reader of one run.
     func tell(_ what: @autoclosure () -> String) {
         guard isTold else { return }
         story.append("\(steps) \(Double((now - 1_795_276_800_000) / 10) / 100) \(what())")

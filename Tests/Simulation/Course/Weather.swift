@@ -13,7 +13,7 @@ struct Weather {
     var endsSessions = false
     /// Some resources refuse every caller.
     var hasRefusals = false
-    /// Servers fail at looks at a session, and at nothing else.
+    /// Servers fail at checks of a session only.
     var troublesLooks = false
     /// Many do.
     var hasManyRefusals = false
@@ -65,7 +65,7 @@ struct Weather {
         }
     }
 
-    /// True if the daemon may not know what it has learned: an answer or a write is lost.
+    /// True if the daemon may forget something: an answer or a write is lost.
     var forgets: Bool { hasFaults || hasDiskFaults || restarts }
 
     /// True if several nodes share their sessions: what they know of each other is exact then.

@@ -5,7 +5,7 @@
 protocol LinkClient: AnyObject {
     /// Reports that the connection is established, or was refused.
     func linkOpened(_ isEstablished: Bool)
-    /// Reports that the server has taken some of what was sent.
+    /// Reports that the server has read some of the bytes sent.
     func linkTookBytes()
     /// Reports bytes of the server.
     func linkReceived(_ bytes: [UInt8])
@@ -168,7 +168,7 @@ final class Link {
             case .request(let request):
                 defer { examined = nil }
                 guard let answer = server.answer(to: request, examined: examined) else {
-                    // A server that says nothing may as well end the connection.
+                    // A server that does not answer may end the connection instead.
                     isEnding = simulation.chance.oneIn(2)
                     return moveToDaemon()
                 }
@@ -216,7 +216,7 @@ final class Link {
         }
     }
 
-    /// Answers a request before its body is there: then the server ends the connection, or does not look at the rest.
+    /// Answers a request before its body is there: then the server ends the connection, or ignores the rest.
     private func answer(_ answer: ServerAnswer, inTheMiddleOf request: ServerRequest) {
         write(answer.bytes(for: request))
         note(answer)

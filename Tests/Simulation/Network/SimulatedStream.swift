@@ -141,7 +141,7 @@ final class SimulatedStream: UpstreamStream, IdleStream, LinkClient {
         driver.wake()
     }
 
-    /// Lets the loop learn later what lies at the socket of an idle connection, in its turn.
+    /// Lets the loop learn later, in its turn, of bytes at the socket of an idle connection.
     private func tellLater() { source.simulation.agenda.add { [weak self] in self?.arrived() } }
 
     private func arrived() {
@@ -240,7 +240,7 @@ final class SimulatedStream: UpstreamStream, IdleStream, LinkClient {
         transfer.end(error, isUnannounced: false)
     }
 
-    /// Called when the server has taken some of what was sent.
+    /// Called when the server has read some of the bytes sent.
     func linkTookBytes() {
         guard machine.isRunning, machine.bodyToSend(of: transfer) != .nothing else { return }
         resumeSending()

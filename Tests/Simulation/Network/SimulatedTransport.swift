@@ -168,7 +168,7 @@ final class SimulatedSideRequest {
 }
 
 extension Result<SideResponse, SideRequestError> {
-    /// True if the answer says something of a session: the server is in no trouble.
+    /// True if the answer is a verdict on a session: the server is in no trouble.
     fileprivate var isUsable: Bool {
         guard case .success(let response) = self else { return false }
         return response.status < 500 && ![408, 429].contains(response.status)

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// An answer whose server waits, within the body, until its caller has the beginning: the judge of rule 12 for answers that may be
-/// looked at.
+/// An answer whose server waits, within the body, until its caller has the beginning: the judge of rule 12 for answers
+/// that may be examined.
 final class SlowAnswer {
     /// An interruption of a body.
     struct Pause {
         /// The number of bytes before it, at least.
         var after: Int
-        /// True if the beginning may be a page, which is looked at for a moment.
+        /// True if the beginning may be a page, which is examined for a moment.
         var mayBeHeld: Bool
     }
 
-    /// The steps in which a caller reads what there is, and the longest look in ms.
+    /// The steps in which a caller reads the available bytes, and the longest examination in ms.
     private static let (reading, look) = (4_000, Int64(5_000))
 
     let number: Int

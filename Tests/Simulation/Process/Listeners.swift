@@ -54,7 +54,7 @@ final class Listeners {
         isRestricted = chance.oneIn(2)
     }
 
-    /// Gives the restricted listener `users`, or takes them away; the next reload has it.
+    /// Gives `users` to the restricted listener, or takes them away; the next reload applies the change.
     func change() {
         isRestricted.toggle()
         changes += 1
@@ -111,7 +111,7 @@ struct CallerToken {
     static let field = "X-Caller-Token"
     /// The caller with a credential of its own at some upstreams.
     static let visitor = CallerToken(name: "visitor", text: "visitor-4f6a1c0de9b27781")
-    /// A caller for whom the credential of all others is used.
+    /// A caller that uses the credential for all others.
     static let clerk = CallerToken(name: "clerk", text: "clerk-90c3d2a7715be44f")
     /// Two callers with one token, which therefore cannot be told apart.
     static let twins = ["twin-a", "twin-b"].map { CallerToken(name: $0, text: "twins-0b8e33aa61f0d95c") }
@@ -158,7 +158,7 @@ enum LocalUsers {
         return become(0) && isDone
     }()
 
-    /// Returns the user of the callers who are to be `user`.
+    /// Returns the user by which callers meant to be `user` are known.
     static func known(_ user: UInt32) -> UInt32 { areKnown ? user : geteuid() }
 
     private static func become(_ user: UInt32) -> Bool {

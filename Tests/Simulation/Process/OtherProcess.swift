@@ -47,7 +47,7 @@ final class OtherNodes {
         return true
     }
 
-    /// Tells a new process what it learns when it begins to share.
+    /// Reports to a new process what it learns when it begins to share.
     func tell(_ process: SimulatedProcess) {
         if attempts.count > 0 { _ = process.services.gate.merge(attempts) }
     }

@@ -6,7 +6,7 @@ import ChallengeHandling
 import Credentials
 import Secrets
 
-/// The credential store: what it has changes, it takes its time, and it fails.
+/// The credential store: its values change, it takes time, and it fails.
 final class SimulatedCredentials: CredentialProvider, @unchecked Sendable {
     private let simulation: Simulation
     private let gate: SharedAttemptGate
@@ -36,7 +36,7 @@ final class SimulatedCredentials: CredentialProvider, @unchecked Sendable {
 }
 
 extension Simulation {
-    /// Returns the credential of that name as its source has it now.
+    /// Returns the present credential of that name.
     func credential(named name: String) -> Credential? {
         if let fixed = DoubleProtection.credential(named: name) { return fixed }
         for server in servers {

@@ -105,7 +105,7 @@ final class SimulatedDisk: AttemptStore, StateStore, @unchecked Sendable {
             guard writer == process else { return done(nil) }
             let kept = write(changes, of: record)
             isBehind = kept == nil
-            // Only what could not be written comes again.
+            // Only failed writes are repeated.
             if !isBehind { noted = [:] }
             if let kept { learn(kept) }
             done(kept)
@@ -130,7 +130,7 @@ final class SimulatedDisk: AttemptStore, StateStore, @unchecked Sendable {
         return kept
     }
 
-    /// An operator's act opens what was closed before it, however late it is written.
+    /// An operator's command opens every latch closed before it, however late it is written.
     private func checkOpened(by changes: [AttemptChange], _ kept: AttemptRecord) {
         for (mark, times) in elsewhere {
             let ends = changes.compactMap { change -> Int64? in

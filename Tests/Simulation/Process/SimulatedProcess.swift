@@ -160,7 +160,7 @@ final class SimulatedProcess: @unchecked Sendable {
         }
     }
 
-    /// Turns all loops until they have done what there is.
+    /// Turns all loops until they have nothing left to do.
     func settle() {
         for _ in 0..<8 { for loop in loops { loop.turnOnce() } }
     }
@@ -177,7 +177,7 @@ final class SimulatedProcess: @unchecked Sendable {
 
     // MARK: Tasks of the main thread
 
-    /// Does what the daemon does from time to time.
+    /// Does the daemon's periodic work.
     func tick() {
         services.roster.maintainSessions(of: plans)
         services.roster.recover(plans)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// An account at a server, and what the daemon does with it: the judge of rules 1, 3 and 6.
+/// An account at a server, and the daemon's use of it: the judge of rules 1, 3 and 6.
 final class Account {
     /// The knowledge of a value that the daemon has sent.
     private struct Record {
@@ -72,9 +72,9 @@ final class Account {
     var hasLoggedIn = false
     /// True if the present process has the answer to the right value.
     var hasAnswered = false
-    /// The sessions that the daemon may have lost, or wants anew: what allows one more login.
+    /// Number of reasons for one more login: sessions that the daemon may have lost, or wants again.
     var reasons = 1
-    /// The requests by which the daemon looked at a session, and that had no usable answer.
+    /// The daemon's checks of a session that had no usable answer.
     private var failedLooks = 0
     /// The time of the last of these, in ms since 1970.
     private(set) var lastFailedLook: Int64 = 0
@@ -259,7 +259,7 @@ final class Account {
         simulation.attempts.pauseEnds(of: name)
     }
 
-    /// A process has ended: what it had not stored is not known to the next.
+    /// A process has ended: facts that it had not stored are unknown to the next.
     func forgotten() {
         for value in records.keys {
             // Perhaps its rejection is not known any more, and that it was accepted before is.
@@ -271,7 +271,7 @@ final class Account {
         for (value, record) in records where record.isAccepted { records[value]?.allExcuses += mostRejections }
     }
 
-    /// Notes that the daemon could not keep what it had learned, or had not to listen.
+    /// Records that the daemon could not keep what it had learned, or did not have to listen.
     func excuse() { for value in records.keys { excuse(value) } }
 
     private func excuse(_ value: String) {

@@ -93,12 +93,12 @@ final class ApplicationForm: Protection {
             return .pass(nil)
         }
         if traits.isEntranceOpen, path == "/base/" || path == "/" { return .pass(nil) }
-        // A form that its address always shows says nothing of a login.
+        // A form that its address always shows does not prove a missing login.
         if isFoundByCallers, path.hasPrefix("/base/forbidden/") { account.disturbed() }
         return .demand(demand(of: request))
     }
 
-    /// Returns what a server in trouble says to a look at a session that serves.
+    /// Returns the answer of a server in trouble to a check of a valid session.
     private func trouble(at request: ServerRequest) -> ServerAnswer? {
         guard simulation.weather.troublesLooks, simulation.isStormy, request.isSide, request.method == "GET",
             !simulation.logins.isRunning(account.name), simulation.chance.oneIn(2)
@@ -123,7 +123,7 @@ final class ApplicationForm: Protection {
     }
 
     func refusal() -> ServerAnswer {
-        // It may be an address that leads to no login page, where only callers lead to one.
+        // It may be an address that does not lead to a login page, if only callers lead to one.
         if isFoundByCallers { account.disturbed() }
         return ServerAnswer(
             traits.redirect == nil ? traits.pageStatus : 200, [("Content-Type", "text/html")],
@@ -142,7 +142,7 @@ final class ApplicationForm: Protection {
     private func guestText(_ number: Int) -> String {
         var page = LoginPageText(traits, words: traits.preset == .none ? words : "guest")
         page.message = "A guest's page \(number)"
-        // Before the first login any page may be the one (the configuration's check says so).
+        // Before the first login any page may be the login page (`check` warns about it).
         guard account.hasLoggedIn else { return "<html>guest \(number)</html>" }
         switch number % 3 {
         case 0: page.action = traits.preset == .jSecurityCheck ? "/evil/j_security_check" : "/base/guestbook"

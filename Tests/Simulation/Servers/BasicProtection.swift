@@ -58,7 +58,7 @@ final class BasicProtection: Protection {
 }
 
 extension ServerAnswer {
-    /// Returns the answer as a balancer passes it on: now and then with a wait that says nothing about the login.
+    /// Returns the answer as a balancer passes it on: now and then with a wait that has nothing to do with the login.
     func waiting(_ chance: inout Chance) -> ServerAnswer {
         guard chance.oneIn(2) else { return self }
         var answer = self

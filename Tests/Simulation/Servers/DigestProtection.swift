@@ -21,7 +21,7 @@ final class DigestProtection: Protection {
     private let hasRealm: Bool
     private static let otherRealm = "elsewhere"
 
-    /// `isAlone`: no other protection says something in its place.
+    /// `isAlone`: no other protection answers in its place.
     init(_ account: Account, isAlone: Bool = true) {
         self.account = account
         self.isAlone = isAlone
@@ -36,7 +36,7 @@ final class DigestProtection: Protection {
     /// The proof in a request.
     private enum Proof {
         case nothing
-        /// The nonce is old, or its count was used: the password was not looked at.
+        /// The nonce is old, or its count was used: the password was not examined.
         case stale
         case password(String)
     }
@@ -122,7 +122,7 @@ final class DigestProtection: Protection {
 
     func isRefused(_ order: Order) -> Bool { isStrange(order) }
 
-    /// Returns what it says where each nonce is too old by the time of its use.
+    /// Returns its answer if each nonce is too old by the time of its use.
     func outdatedAnswer(to request: ServerRequest) -> ServerAnswer {
         refusal(isStale: request.value("authorization") != nil)
     }

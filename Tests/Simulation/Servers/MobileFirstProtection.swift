@@ -17,7 +17,7 @@ final class MobileFirstProtection: Protection {
     private var codes: Set<String> = []
     private var tokens: Set<String> = []
     private var last = 0
-    /// The time until which the server asks for each request anew, in ms since 1970.
+    /// The time until which the server asks to send each request again, in ms since 1970.
     private var isInConflictUntil: Int64 = 0
 
     init(_ account: Account) { self.account = account }

@@ -36,7 +36,7 @@ protocol Protection: AnyObject {
     func isConflict(_ answer: CallerAnswer) -> Bool
     /// True if its demand is recognised by its text.
     var needsBody: Bool { get }
-    /// True if requests with effects carry the session also if nothing asks for it.
+    /// True if requests with effects carry the session even without a challenge.
     var isCarriedUnasked: Bool { get }
     /// Returns true if a request carries a session or the credential.
     func isCarried(by request: ServerRequest) -> Bool
@@ -70,17 +70,17 @@ protocol Protection: AnyObject {
     var credentialChoice: String { get }
     /// Returns a further credential of that name.
     func otherCredential(named name: String) -> Credential?
-    /// Changes what a caller asks for: something that the daemon has to replace.
+    /// Changes a caller's request: adds something that the daemon has to replace.
     func alter(_ order: inout Order)
-    /// Returns a request without what the daemon has put into its target; notes what must not be in it.
+    /// Returns a request without the daemon's additions to its target; records violations.
     func received(_ request: ServerRequest) -> ServerRequest
-    /// Returns a caller's target without what the daemon replaces.
+    /// Returns a caller's target without the parts that the daemon replaces.
     func withoutOwn(_ target: String) -> String
-    /// Returns cookies of the session that the server sets anew.
+    /// Returns cookies of the session that the server renews.
     func renewals(for request: ServerRequest) -> [(name: String, value: String)]
     /// Adds to the answer of a request that was carried out.
     func finish(_ answer: inout ServerAnswer, to request: ServerRequest, for order: Order)
-    /// Returns what is wrong with the caller's answer; `nil` if nothing is.
+    /// Returns the fault of the caller's answer; `nil` if it has none.
     func fault(in answer: CallerAnswer, to order: Order) -> String?
     /// Returns the requests of guests that only this protection has, at the server of that name.
     func visits(at name: String) -> [Visit]
@@ -110,7 +110,7 @@ protocol Protection: AnyObject {
     var usesCodes: Bool { get }
     /// True if a wrong value locks the account.
     var locksAccounts: Bool { get }
-    /// Tells a new process what other nodes have done.
+    /// Reports to a new process what other nodes have done.
     func tell(_ process: SimulatedProcess)
 }
 

@@ -52,7 +52,7 @@ struct RequestReader {
         }
     }
 
-    /// Returns what is there, or `nil`.
+    /// Returns the available event, or `nil`.
     mutating func next(sentAt step: Int) throws -> Event? {
         if current == nil {
             guard let head = takeHead() else { return nil }
@@ -138,7 +138,7 @@ struct RequestReader {
         return count > 0 ? .length(count) : .none
     }
 
-    /// Checks what any server may expect of a proxy (RFC 9110 §7.6, DESIGN of forwarding).
+    /// Checks the rules of forwarding that any server relies on (RFC 9110 §7.6).
     private func check(_ request: ServerRequest) throws {
         func all(_ name: String) -> [String] {
             request.fields.filter { $0.name.lowercased() == name }.map(\.value)

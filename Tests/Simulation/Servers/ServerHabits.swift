@@ -3,13 +3,13 @@
 
 /// Freedoms of a server that a proxy has to bear.
 struct ServerHabits {
-    /// True if it says nothing before it has the body.
+    /// True if it does not answer before it has the body.
     let ignoresExpectations: Bool
     /// True if it may demand a login before it has the body.
     let answersEarly: Bool
     /// True if it ends connections at rest.
     let endsRests: Bool
-    /// True if it says 408 then (RFC 9110 §15.5.9).
+    /// True if it sends 408 then (RFC 9110 §15.5.9).
     let tellsEnd: Bool
     /// True if callers are described in `X-Forwarded-*`.
     let knowsCallers: Bool
@@ -90,7 +90,7 @@ enum SwitchedProtocol {
         switch protection.examine(request) {
         case .demand(let answer): return answer
         case .pass(let attempt):
-            // A login looks at the address of the request.
+            // A login examines the address of the request.
             guard request.value("upgrade") != nil else {
                 return ServerAnswer(200, body: "looked at").judging(attempt)
             }
@@ -111,14 +111,14 @@ enum SwitchedProtocol {
     }
 }
 
-/// The fields that servers add to the answer of an authenticated request, for the one who authenticated himself: the daemon.
+/// The fields that servers add to the answer of an authenticated request, for the authenticated client: the daemon.
 enum Courtesies {
     /// Adds some of it, if the request carries credentials.
     static func add(to answer: inout ServerAnswer, for request: ServerRequest, using chance: inout Chance) {
         let mark = Simulation.secretMark
         let key = request.value("x-api-key").flatMap { $0.hasPrefix(mark) ? $0 : nil }
         guard let value = request.value("authorization") ?? key else { return }
-        // Of Digest it is a proof that is looked at (RFC 7616 §3.5).
+        // In Digest, the proof is examined (RFC 7616 §3.5).
         if !value.hasPrefix("Digest "), chance.oneIn(4) {
             answer.fields.append(("Authentication-Info", "rspauth=\"\(mark)proof\""))
         }

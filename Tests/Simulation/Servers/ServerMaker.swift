@@ -11,7 +11,7 @@ struct ServerMaker {
     /// The kind that is asked for.
     private let asked: Kind?
 
-    /// A kind of server, by how it protects what it has.
+    /// A kind of server, by the protection of its resources.
     enum Kind: String, CaseIterable {
         case application, basic, check, checkWithCodes, composite, digest, double, form, formWithCodes, key,
             lockingCheck

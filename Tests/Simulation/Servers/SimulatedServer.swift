@@ -3,7 +3,7 @@
 
 import ChallengeHandling
 
-/// A server: its resources, what protects them, and what it has carried out. The judge of rule 2.
+/// A server: its resources, their protection, and the requests that it carried out. The judge of rule 2.
 final class SimulatedServer {
     /// The addresses without a challenge.
     private static let open = "/base/open/"
@@ -66,7 +66,7 @@ final class SimulatedServer {
 
     // MARK: Answers
 
-    /// Returns what the protection says to a request whose body is to come.
+    /// Returns the protection's verdict on a request whose body is still to come.
     func examineHead(of request: ServerRequest) -> Examination {
         let examination = examine(protection.received(request))
         guard case .demand(var answer) = examination else { return examination }
@@ -83,7 +83,7 @@ final class SimulatedServer {
     /// Returns true if guests' pages at a path need no session.
     private func isGuestbook(_ path: String) -> Bool { path.hasPrefix(Self.guests) && protection.isGuestbookOpen }
 
-    /// Returns what the protection says to a request of whose body there is a part.
+    /// Returns the protection's verdict on a request with a part of its body.
     func examineBeginning(of request: ServerRequest) -> Examination {
         // A session may end under a body.
         if simulation.weather.endsSessions, simulation.isStormy, simulation.chance.oneIn(8) { protection.endSessions() }
@@ -112,7 +112,7 @@ final class SimulatedServer {
 
     /// Returns the answer to a whole request; `nil` if there never is one.
     ///
-    /// `examined`: what the protection has said to its head.
+    /// `examined`: the protection's verdict on its head.
     func answer(to request: ServerRequest, examined: Examination?) -> ServerAnswer? {
         restsToEnd = 2
         SecretWatch.check(request, at: self)
@@ -218,7 +218,7 @@ final class SimulatedServer {
         protection.account.excuse()
     }
 
-    /// Returns true while what knows the passwords is away, for a request that shows one.
+    /// Returns true while the verifier of passwords is away, for a request that carries one.
     private func isHelpless(before request: ServerRequest) -> Bool {
         simulation.now < directoryAwayUntil
             && (request.value("authorization") != nil || request.isSide && request.method == "POST")
@@ -249,7 +249,7 @@ final class SimulatedServer {
 
     private func carryOut(_ request: ServerRequest, attempt: Attempt?) -> ServerAnswer? {
         guard let order = order(of: request) else {
-            // A login looks at the address of a request that has a fault in its body.
+            // A login examines the address of a request that has a fault in its body.
             if request.isSide, request.path == "/base/r/0" || request.path.components(after: "/shared") != nil {
                 var answer = ServerAnswer(200, body: "looked at")
                 answer.attempt = attempt

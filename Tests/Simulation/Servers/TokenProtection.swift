@@ -230,7 +230,7 @@ final class TokenProtection: Protection {
         return !weather.forgets && !weather.changesCredentials && !weather.endsSessions && account.isRight
     }
 
-    /// Returns an answer that says nothing about the secret.
+    /// Returns an answer that is not a verdict on the secret.
     private func trouble() -> ServerAnswer {
         let simulation = account.simulation
         switch simulation.chance.below(8) {

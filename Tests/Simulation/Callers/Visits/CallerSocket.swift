@@ -3,7 +3,7 @@
 
 import Glibc
 
-/// The caller's end of a connection, looked at without taking anything from it.
+/// The caller's end of a connection, examined without reading from it.
 enum CallerSocket {
     /// The daemon's end, as far as it can be seen.
     enum Look {

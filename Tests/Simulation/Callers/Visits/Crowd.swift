@@ -45,7 +45,7 @@ final class Crowd: Guest {
         }
     }
 
-    /// Everybody asks for something, and others come before the daemon has looked at that.
+    /// Sends requests on all connections; other callers connect before the daemon has read them.
     private func rush() {
         for member in members where member.asking == nil { member.ask(changes: listeners.changes) }
         for _ in 0..<simulation.chance.pick(1...4) { arrive() }
@@ -60,7 +60,7 @@ final class Crowd: Guest {
     private func leave() {
         guard !members.isEmpty, simulation.chance.oneIn(2) else { return }
         members.remove(at: simulation.chance.below(members.count)).leave()
-        // So that the daemon knows as well who is there.
+        // So that the daemon, too, knows who is connected.
         simulation.process.settle()
     }
 
@@ -214,7 +214,7 @@ final class CrowdMember {
         if CallerSocket.send(Self.question, on: descriptor) { asking = changes } else { hasEnded = true }
     }
 
-    /// Receives what has come. Returns the whole answer if it is there, and true if the connection has ended.
+    /// Receives the available bytes. Returns the whole answer if it is there, and true if the connection has ended.
     func receive() -> (answer: CallerAnswer?, hasEnded: Bool) {
         while !hasEnded, let bytes = CallerSocket.receive(from: descriptor) {
             input += bytes

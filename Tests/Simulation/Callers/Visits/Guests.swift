@@ -15,7 +15,7 @@ protocol Guest: AnyObject {
 
 /// The choice of the guests of a run.
 enum Guests {
-    /// Returns visitors of each kind, and a crowd where there are few places.
+    /// Returns visitors of each kind, and a crowd if there are few slots.
     static func all(in simulation: Simulation) -> [any Guest] {
         let (servers, listeners) = (simulation.servers, simulation.setting.listeners)
         let visits = [

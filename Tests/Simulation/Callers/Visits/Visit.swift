@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-/// One request of a guest, and what its answer must be.
+/// One request of a guest, and the condition for its answer.
 struct Visit {
     let name: String
     let listener: ListenerKind
     let request: String
-    /// Returns what is wrong with the answer; `nil` if nothing is.
+    /// Returns the fault of the answer; `nil` if it has none.
     let fault: (CallerAnswer) -> String?
 
     /// Creates a request that is answered with one of these statuses.
@@ -81,7 +81,7 @@ enum AdminVisits {
 /// Requests to a listener with tokens that have none of them.
 enum TokenVisits {
     private static func visit(_ name: String, _ fields: String) -> Visit {
-        // 503 where a token is missing: the request may have it.
+        // 503 for a missing token: the request may have it.
         Visit.refused(
             name, at: .token, "GET /r/0 HTTP/1.1\r\nHost: s0.localhost:8080\r\n\(fields)\r\n", [401, 503],
             codes: ["caller-not-known", "no-credential"])
