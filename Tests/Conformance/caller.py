@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
-"""A caller's connection: raw bytes out, raw bytes in, and how it ended."""
+"""A caller's connection: raw bytes out, raw bytes in, and the way it ended."""
 
 import select
 import socket

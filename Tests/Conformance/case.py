@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
-"""What a case is: bytes to send, what the upstream does, and what is acceptable."""
+"""A case: the bytes to send, the upstream's script, and the acceptable outcomes."""
 
 from dataclasses import dataclass, field
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
-"""The same reverse proxy, three times: each lane's listener forwards to that lane's upstream over connections that are
-kept, streams both ways, lets `Upgrade` through, and gives the upstream one second where the lane says so."""
+"""One reverse proxy in three configurations: each lane's listener forwards to that lane's upstream over connections that
+are kept, streams both ways, lets `Upgrade` through, and gives the upstream one second if the lane says so."""
 
 import os
 import shutil

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
-"""Predicates over what was seen. Each returns what it finds wrong; nothing means that the behaviour is acceptable."""
+"""Predicates over the recorded bytes. Each returns the faults that it finds; an empty result is acceptable behaviour."""
 
 import re
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
-"""What a run has found, for people and for programs."""
+"""The results of a run, for people and for programs."""
 
 import judge
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
-"""Runs cases: one at a time on each lane, as many lanes at once as there are."""
+"""Runs cases: one at a time on each lane, all lanes at once."""
 
 import queue
 import threading

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
-"""Lanes, and the proxies under test. A lane is a listener of the proxy, and a scripted upstream of its own behind it:
-what arrives there belongs to the one case that runs on the lane."""
+"""Lanes, and the proxies under test. A lane is a listener of the proxy with a scripted upstream of its own: every request
+that reaches this upstream belongs to the one case that runs on the lane."""
 
 import contextlib
 import os

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
-"""An upstream that does what its script says and records the exact bytes that it got."""
+"""An upstream that follows its script and records the exact bytes that it received."""
 
 import socket
 import struct

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
-"""HTTP/1.1 messages by the letter of RFC 9112, for both ends of the proxy: what this reader stumbles over, the proxy
-should not have sent."""
+"""HTTP/1.1 messages by the letter of RFC 9112, for both ends of the proxy: a message that this reader cannot read
+is one that the proxy should not have sent."""
 
 import re
 from dataclasses import dataclass, field

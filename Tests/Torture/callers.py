@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
-"""Who may use the daemon, as the kernel tells it: whatever fails, nobody is let in whom it does not name."""
+"""Admission of callers by the kernel's identification: whatever fails, no caller is admitted whom the kernel does not name."""
 
 import contextlib
 import encodings.idna  # The other user may not read the library, in which names of hosts are looked at.

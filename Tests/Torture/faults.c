@@ -4,8 +4,8 @@
 // Preloaded into a program, counts its calls that can fail, and makes one of them fail: the nth of its name since the runner armed
 // the control page, which both map (TORTURE_PAGE). Each line of TORTURE_LOG is a call: its name, number, error and backtrace.
 //
-// Only calls of the objects in `tortured` count, not those of libc, the Swift runtime or the loader. Left out is what cannot fail
-// with the arguments that are in use, or what nobody survives: close, eventfd_write, clocks, epoll_ctl's DEL, random numbers.
+// Only calls of the objects in `tortured` count, not those of libc, the Swift runtime or the loader. Calls that cannot fail with
+// the arguments in use, or that no program survives, are left out: close, eventfd_write, clocks, epoll_ctl's DEL, random numbers.
 
 #define _GNU_SOURCE
 #include <dirent.h>

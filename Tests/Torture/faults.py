@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
-"""The library of `faults.c`: built, preloaded, told what fails, and its log read."""
+"""The library of `faults.c`: builds and preloads it, sets the call that fails, and reads its log."""
 
 import collections
 import mmap

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
-"""Logins that depend on what the disk has kept, or on libcurl."""
+"""Logins that depend on kept state on the disk, or on libcurl."""
 
 import signal
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
-"""What every scenario has in common: it prepares, acts while calls count, and says what must hold afterwards, whatever failed."""
+"""The common parts of all scenarios: preparation, actions while calls count, and the promises that must hold after any fault."""
 
 import hashlib
 import re

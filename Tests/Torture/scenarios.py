@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
-"""What is tortured, and what each of it promises besides."""
+"""The tortured commands and services, and the further promises of each."""
 
 import os
 import re

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
-"""One run: a folder, the daemon or a command in it, and callers. Every wait has an end."""
+"""One run: a folder, the daemon or a command in it, and callers. Every wait has a limit."""
 
 import array
 import contextlib

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
-"""The protected server: what arrives, by request, and how often a password was sent."""
+"""The protected server: it records the requests that arrive, and how often a password was sent."""
 
 import base64
 import collections

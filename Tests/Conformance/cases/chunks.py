@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
-"""Chunked bodies of requests (RFC 9112 section 7.1): sizes, extensions, ends of lines, and bodies that stop."""
+"""Chunked bodies of requests (RFC 9112 §7.1): sizes, extensions, ends of lines, and bodies that stop."""
 
 from case import AFTER, SMUGGLED, Case, HalfClose, Leave, Pause, Trickle, chunked, post
 from judge import Want, arrives, both, either, nothing_complete, refused

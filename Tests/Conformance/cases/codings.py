@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
-"""`Transfer-Encoding` of requests (RFC 9112 section 6.1 and 6.3), alone and beside `Content-Length`."""
+"""`Transfer-Encoding` of requests (RFC 9112 §6.1 and §6.3), alone and beside `Content-Length`."""
 
 from case import AFTER, HOST, SMUGGLED, Case, post, request
 from judge import Want, arrives, both, either, gets, refused, that

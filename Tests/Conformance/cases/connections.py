@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
-"""The life of a caller's connection (RFC 9112 section 9): kept, closed, half-closed, slow."""
+"""The lifetime of a caller's connection (RFC 9112 §9): kept, closed, half-closed, slow."""
 
 from case import (
     AFTER, BODY, HOST, Await, AwaitUpstream, Case, Gate, HalfClose, Leave, On, Pause, Reply, Signal, Trickle, chunked,

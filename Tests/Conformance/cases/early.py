@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
-"""Answers that come before the body is sent (RFC 9112 section 9.3 and 9.6): what follows is a body, never a request."""
+"""Answers that come before the body is sent (RFC 9112 §9.3 and §9.6): the following bytes are a body, never a request."""
 
 from case import (
     AFTER, BODY, CLOSE, SMUGGLED, Await, AwaitUpstream, Case, Gate, On, Pause, Reply, Signal, get, ok, post, response)

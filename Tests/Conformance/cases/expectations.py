@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
-"""`Expect: 100-continue` (RFC 9110 section 10.1.1), in every order of events; the body crosses once."""
+"""`Expect: 100-continue` (RFC 9110 §10.1.1), in every order of events; the body is sent once."""
 
 from case import AFTER, BODY, HOST, SMUGGLED, Await, AwaitUpstream, Case, Pause, Reply, get, ok, post
 from judge import Want, arrives, both, either, gets, refused, that

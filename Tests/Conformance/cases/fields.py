@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
-"""The syntax of field lines of requests (RFC 9112 section 5, RFC 9110 section 5.5), and what has to get through."""
+"""The syntax of field lines of requests (RFC 9112 §5, RFC 9110 §5.5), and lines that must pass."""
 
 import re
 

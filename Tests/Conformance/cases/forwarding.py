@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
-"""`Via` (RFC 9110 section 7.6.3) and `Max-Forwards` (section 7.6.2)."""
+"""`Via` (RFC 9110 §7.6.3) and `Max-Forwards` (§7.6.2)."""
 
 import re
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
-"""Fields of requests that end at the proxy (RFC 9110 section 7.6.1)."""
+"""Fields of requests that end at the proxy (RFC 9110 §7.6.1)."""
 
 from case import AFTER, Case, get, post, request
 from judge import Want, arrives, both, either, refused, that

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
-"""Fields of responses that end at the proxy (RFC 9110 section 7.6.1), and what has to get through."""
+"""Fields of responses that end at the proxy (RFC 9110 §7.6.1), and fields that must pass."""
 
 from case import AFTER, CLOSE, Case, Reply, get, ok, response
 from judge import both, either, gets, stays, that

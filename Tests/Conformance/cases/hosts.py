@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
-"""`Host` (RFC 9112 section 3.2, RFC 9110 section 7.2)."""
+"""`Host` (RFC 9112 §3.2, RFC 9110 §7.2)."""
 
 from case import AFTER, Case, get, request
 from judge import Want, arrives, both, either, gets, nothing_upstream, refused, that

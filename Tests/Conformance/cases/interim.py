@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
-"""Interim responses (RFC 9110 section 15.2): forwarded to those who know them, never taken for the answer."""
+"""Interim responses (RFC 9110 §15.2): forwarded to HTTP/1.1 callers, never treated as the final answer."""
 
 from case import AFTER, BODY, CLOSE, HOST, AwaitBytes, Case, Gate, Reply, Signal, get, ok, request
 from judge import bad_gateway, both, either, gets, that

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
-"""`Content-Length` of requests (RFC 9112 section 6.2 and 6.3, RFC 9110 section 8.6)."""
+"""`Content-Length` of requests (RFC 9112 §6.2 and §6.3, RFC 9110 §8.6)."""
 
 from case import AFTER, SMUGGLED, Case, HalfClose, Leave, Pause, request, post
 from judge import Want, arrives, both, either, gets, nothing_complete, refused, that

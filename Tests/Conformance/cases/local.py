@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
-"""Countersign's own rules for local access and local replies (DESIGN 1.7)."""
+"""Countersign's own rules for local access and local replies."""
 
 from case import AFTER, Case, get, post, request
 from judge import Want, arrives, both, either, gets, nothing_upstream, refused, that

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
-"""Methods (RFC 9110 section 9): what passes, what is no token, and what a gateway does not do."""
+"""Methods (RFC 9110 §9): those that pass, invalid tokens, and those that a gateway refuses."""
 
 from case import AFTER, Case, get, request
 from judge import Want, arrives, both, either, gets, nothing_upstream, refused, that

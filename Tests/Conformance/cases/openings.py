@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
-"""What comes before a request line (RFC 9112 section 2.2), and what is no HTTP at all."""
+"""Bytes before a request line (RFC 9112 §2.2), and bytes that are not HTTP at all."""
 
 from case import AFTER, SMUGGLED, Case, HalfClose, Pause, get, post
 from judge import Want, arrives, either, nothing_upstream, refused, that

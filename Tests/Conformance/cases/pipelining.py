@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
-"""Pipelined requests (RFC 9112 section 9.3.2): answered in order, whatever they are."""
+"""Pipelined requests (RFC 9112 §9.3.2) of every kind, answered in order."""
 
 from case import AFTER, Await, AwaitUpstream, Case, Gate, Pause, Reply, Signal, chunked, get, ok, post, request
 from judge import Want, arrives, both, gets, refused, that

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
-"""The request line (RFC 9112 section 3) and its version (section 2.3, RFC 9110 section 2.5)."""
+"""The request line (RFC 9112 §3) and its version (§2.3, RFC 9110 §2.5)."""
 
 from case import AFTER, HOST, Case
 from judge import Want, arrives, both, either, refused, that

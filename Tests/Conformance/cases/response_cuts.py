@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
-"""Responses that stop too early or go wrong in their body (RFC 9112 section 8): they never look whole."""
+"""Responses that stop too early or have an invalid body (RFC 9112 §8): they never look complete."""
 
 from case import CLOSE, RESET, Case, Pause, Reply, get, response
 from judge import broken

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
-"""Field lines of responses (RFC 9112 section 5, RFC 9110 section 5.5): nothing splits one response into two."""
+"""Field lines of responses (RFC 9112 §5, RFC 9110 §5.5): nothing splits one response into two."""
 
 import re
 

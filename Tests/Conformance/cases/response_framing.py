@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
-"""Where responses end (RFC 9112 section 6.3): to callers of HTTP/1.1 and 1.0, and what leaves that open."""
+"""The ends of responses (RFC 9112 §6.3), to callers of HTTP/1.1 and 1.0, and ambiguous framing."""
 
 from case import AFTER, BODY, CLOSE, HOST, Case, Pause, Reply, get, ok, request, response
 from judge import bad_gateway, both, either, ends, gets, that

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
-"""Status lines (RFC 9112 section 4), and upstreams that give none: what is no answer is 502, what takes too long 504."""
+"""Status lines (RFC 9112 §4): an invalid answer is 502, a late one 504."""
 
 from case import CLOSE, RESET, SILENCE, SMUGGLED, Case, Pause, Reply, get, post, response
 from judge import bad_gateway, both, either, gets, that

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
-"""Heads of responses that have no end (RFC 9110 section 5.4): bounded, and no hang."""
+"""Heads of responses without an end (RFC 9110 §5.4): limited, and no hang."""
 
 from case import CLOSE, Case, Reply, get
 from judge import bad_gateway, broken, either, gets

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
-"""Connections to the upstream that are used again (RFC 9112 section 9): what one response leaves over reaches no other
-exchange, and no request is sent twice that must not be."""
+"""Reused connections to the upstream (RFC 9112 §9): bytes left over by one response reach no other exchange, and no
+request is sent twice that must not be."""
 
 from case import CLOSE, RESET, AwaitUpstream, Await, Case, Gate, On, Pause, Reply, Signal, get, ok, post, response
 from judge import bad_gateway, both, either, ends, gets, that

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
-"""What names the upstream in a response names the listener afterwards (DESIGN 1.6): else a caller that follows a
-redirect walks around the proxy. Only countersign promises it."""
+"""Names of the upstream in a response become names of the listener: otherwise a caller that follows a redirect bypasses
+the proxy. Only countersign promises this."""
 
 from case import Case, Reply, get, ok
 from judge import both, gets, that

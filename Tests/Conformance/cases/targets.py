@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
-"""Forms of the request target (RFC 9112 section 3.2): the path goes up as it came, the other forms as the standard says."""
+"""Forms of the request target (RFC 9112 §3.2): the path is forwarded unchanged, the other forms as the standard says."""
 
 from dataclasses import replace
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
-"""Trailers of requests (RFC 9112 section 7.1.2, RFC 9110 section 6.5), both ways in the end."""
+"""Trailers of requests (RFC 9112 §7.1.2, RFC 9110 §6.5), and of responses."""
 
 from case import AFTER, SMUGGLED, Case, Reply, chunked, get, response
 from judge import Want, arrives, both, either, gets, refused, that

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
-"""`Upgrade` (RFC 9110 section 7.8, RFC 6455): byte-exact both ways when both ends want it, and nothing otherwise."""
+"""`Upgrade` (RFC 9110 §7.8, RFC 6455): byte-exact both ways if both ends agree, and nothing otherwise."""
 
 from case import (
     AFTER, BODY, CLOSE, ECHO, HOST, Await, AwaitBytes, AwaitUpstream, Case, HalfClose, Leave, Pause, Reply, get, ok)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
-"""`Upgrade` where somebody plays foul (RFC 9110 section 7.8): the bytes of a body, of a tunnel and of the next request are
-never taken for one another."""
+"""`Upgrade` with misbehaving peers (RFC 9110 §7.8): the bytes of a body, of a tunnel and of the next request are never
+mistaken for one another."""
 
 from case import AFTER, BODY, CLOSE, ECHO, SMUGGLED, Await, AwaitBytes, Case, Pause, Reply, chunked, get, ok, post, request
 from judge import Want, arrives, bad_gateway, both, either, gets, that

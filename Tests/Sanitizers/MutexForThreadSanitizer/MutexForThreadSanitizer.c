@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-// Tells thread sanitizer of Swift's `Mutex`. While nobody else wants it, locking and unlocking are atomic operations
-// compiled into our own code, where the sanitizer sees them. A contended mutex is handed over by the kernel, asked for that
-// within libswiftSynchronization, which is not instrumented: the sanitizer would take whatever the mutex guards for
-// unguarded. So these two stand before the library's and say what they did. No suppression does as well: one by the name of
-// `withLock`, or of those who call it, would also hide races of data that no mutex guards.
+// Reports Swift's `Mutex` to thread sanitizer. Without contention, locking and unlocking are atomic operations compiled into
+// our own code, where the sanitizer sees them. A contended mutex is handed over by the kernel, in a call from
+// libswiftSynchronization, which is not instrumented: the sanitizer would regard data guarded by the mutex as unguarded. So
+// these two functions replace the library's and report the hand-over. A suppression would not do: one by the name of
+// `withLock`, or of its callers, would also hide races of data that no mutex guards.
 //
-// Tied to how Swift 6.3 names and builds its mutex. Should another Swift not call these any more, guarded data is reported
-// as racing, which nobody can overlook; nothing is hidden then.
+// Tied to the names and the structure of the mutex in Swift 6.3. If another Swift does not call these functions, guarded data
+// are reported as racing, which is obvious; nothing is hidden then.
 
 #define _GNU_SOURCE
 #include <dlfcn.h>

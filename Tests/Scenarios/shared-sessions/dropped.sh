@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
 #
-# End a session for all when one of them is told so, and win it once again.
+# Drops a session at one node: it ends at all nodes.
 . "$(dirname "$0")/prelude.sh"
 
 store

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
 #
-# Lose the one that logs in, and log in once more within the life of its lease.
+# Kills the node that logs in: another one logs in within the lifetime of the lease.
 . "$(dirname "$0")/prelude.sh"
 
 store

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
 #
-# A node without the shared key does not start, and says how to make one.
+# Starts a node without the shared key: it does not start, and its error says how to make a key.
 . "$(dirname "$0")/prelude.sh"
 
 env -i STATE_DIRECTORY="$PWD/node1" RUNTIME_DIRECTORY="$PWD/node1" COUNTERSIGN_BANK_PIN__PIN=1234 \

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
 #
-# Log in once in all, cold and with a hundred requests each at once, and hold the session through ten seconds without
-# the session store.
+# Sends a hundred requests to each node at once, without a session: there is one login in all. The session is kept during ten
+# seconds without the session store.
 . "$(dirname "$0")/prelude.sh"
 
 store

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
 #
-# The beginning of every scenario here: names for what its nodes do, and the demonstration's upstream behind 10.9.0.1:8082.
-# Redis has no data of its own unless `save` says so: what it knows is gone with it, as in a group of nodes that uses it for this alone.
+# The beginning of every scenario here: functions for its nodes, and the demonstration's upstream at 10.9.0.1:8082.
+# Redis stores no data unless `save` says so: its data are lost with it, as in a group of nodes that uses it for nothing else.
 set -eEu
 trap 'echo "failed: $BASH_COMMAND"' ERR
 step() { echo "step: $*"; }

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
 #
-# Send a rejected credential once, and let it be sent again when one of them is told so.
+# Uses a rejected credential: it is sent once in all, and again after one node's latch was opened.
 . "$(dirname "$0")/prelude.sh"
 
 store

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
 #
-# Log in each for itself where the session store was never there, and share from then on.
+# Starts the session store late: each node logs in for itself before that, and all share a session afterwards.
 . "$(dirname "$0")/prelude.sh"
 
 mapfile -t environment <node1/environment

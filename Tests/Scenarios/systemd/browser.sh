@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
 #
-# A login by a browser in a unit of its own, installed as docs/challenges/scripts.md says.
+# Logs in by a browser in a unit of its own, installed as docs/challenges/scripts.md says.
 . "$(dirname "$0")/prelude.sh"
 
 step "an application whose login page only a script builds"

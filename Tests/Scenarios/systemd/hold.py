@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
-"""hold.py THREAD: stops one thread by ptrace(2), for as long as it lives; SIGSTOP would stop the whole process."""
+"""hold.py THREAD: stops one thread by ptrace(2) until this process ends; SIGSTOP would stop the whole process."""
 from ctypes import CDLL, c_long, get_errno
 from os import waitpid
 from sys import argv

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
 #
-# Start by socket, log in, reload, restart without a refused request, and stop.
+# Starts the service by socket, logs in, reloads, restarts without a refused request, and stops.
 . "$(dirname "$0")/prelude.sh"
 
 step "the first request starts it"

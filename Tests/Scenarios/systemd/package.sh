@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
 #
-# Starts nothing by itself, serves system, instances and users, is upgraded in traffic, and leaves nothing running.
+# Installs the package: it starts nothing by itself, serves system, instances and users, is upgraded in traffic, and leaves nothing
+# running.
 . "$(dirname "$0")/prelude.sh"
 
 package() { dpkg --force-unsafe-io --no-triggers "$@" >dpkg.log 2>&1 || { cat dpkg.log; return 1; }; }

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
 #
-# The beginning of every scenario here: names for what it does, and the demonstration's upstream at port 8081.
+# The beginning of every scenario here: functions for its steps, and the demonstration's upstream at port 8081.
 set -eEu
 trap 'echo "failed: $BASH_COMMAND"' ERR
 step() {

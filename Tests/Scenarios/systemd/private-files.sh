@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
 #
-# Files in /etc reach the unit by LoadCredential=, and doctor and login work as root without taking anything from it.
+# Gives files in /etc to the unit by LoadCredential=; doctor and login work as root without changing the unit's files.
 . "$(dirname "$0")/prelude.sh"
 
 umask 077

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
 #
-# Refuses a wrong configuration by status, journal and exit of a reload, and serves on by the old one.
+# Reloads a wrong configuration: status, journal and the reload's exit code report it, and the service goes on with the old one.
 . "$(dirname "$0")/prelude.sh"
 
 configuration=/etc/countersign/countersign.yaml

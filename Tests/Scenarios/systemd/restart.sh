@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
 #
-# Fails no request of 32 connections and costs no login, nor does a kill.
+# Restarts and kills the service under traffic of 32 connections: no request fails, and no login is needed.
 . "$(dirname "$0")/prelude.sh"
 
 served() { grep -c ' served' demo.log; }

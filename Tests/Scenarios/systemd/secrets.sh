@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
 #
-# The three secrets that are given stand in no journal, metric, page, command, process table, core dump and directory.
+# Searches for three secrets: no journal, metric, page, command, process table, core dump or directory contains them.
 . "$(dirname "$0")/prelude.sh"
 
 along=$1

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
 #
-# Use what one of them has won, outlive the session store and give it back what it lost.
+# Shares a session between two services: both use the login of one, survive the loss of the session store, and restore its data.
 . "$(dirname "$0")/prelude.sh"
 
 store() { redis-server --port 6379 --bind 127.0.0.1 --save '' --daemonize yes >/dev/null; eventually redis-cli ping; }

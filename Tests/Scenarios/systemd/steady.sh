@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
 #
-# Fails no request of 32 connections in a hundred reloads and twenty restarts.
+# Reloads a hundred times and restarts twenty times under traffic of 32 connections: no request fails.
 . "$(dirname "$0")/prelude.sh"
 
 logged() { [ "$(journal countersign.service -o cat | grep -c "$1")" = "$2" ]; }

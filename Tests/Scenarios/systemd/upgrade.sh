@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
 #
-# Upgrades from a package that brought the long example as its conffile, and goes back: nobody is asked anything, what was written
-# stays, an example that was left alone goes, and the state is kept.
+# Upgrades from a package that had the long example as its conffile, and goes back: dpkg asks no question, an edited file stays, an
+# unchanged example is removed, and the state is kept.
 . "$(dirname "$0")/prelude.sh"
 
 configuration=/etc/countersign/countersign.yaml

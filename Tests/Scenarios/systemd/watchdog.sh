@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
 #
-# Is ended by the watchdog when a loop stands still, comes back, and drains within its time.
+# Stops a loop of the service: the watchdog ends the service, which comes back, and drains within its time.
 . "$(dirname "$0")/prelude.sh"
 
 recovered() { [ "$(show NRestarts)" = "$1" ] && [ "$(show ActiveState)" = active ]; }

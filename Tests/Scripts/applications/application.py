@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
 """
-What the scripts in this folder share. Each runs one real web application on 127.0.0.1:PORT, with all its files in a folder of the
-test's: ann, whose password is demo, and whatever a login needs to be hard.
+The common parts of the scripts in this folder. Each runs one real web application on 127.0.0.1:PORT, with all its files in a folder of
+the test. The user is ann with the password demo; the application has the pages that make a login hard.
 
-Printed are `ready`, then for each request, after it was answered, `request METHOD TARGET STATUS`; for each password that the
-application was sent `login NAME`. `GET /-test/expire` ends all sessions at the server.
+Prints `ready`, then `request METHOD TARGET STATUS` after each request was answered, and `login NAME` for each password that the
+application received. `GET /-test/expire` ends all sessions at the server.
 """
 
 import os

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
 """
-What the fakes of login servers in this folder share: HTTP/1.1 on 127.0.0.1, sessions that can be lost, an application behind the
-login, an account of all that came on standard output, and a door for the test.
+The common parts of the fakes of login servers in this folder: HTTP/1.1 on 127.0.0.1, sessions that can be ended, an application that
+needs a login, a log of all requests on standard output, and commands for the test.
 
-Printed are `ready`, then for each request, before it is answered, `request METHOD TARGET STATUS`; for each that reached the
-application `arrived METHOD TARGET USER LENGTH SHA-256`; for each password that was looked at `login NAME OUTCOME`.
+Prints `ready`, then `request METHOD TARGET STATUS` before each request is answered, `arrived METHOD TARGET USER LENGTH SHA-256` for each
+request that reached the application, and `login NAME OUTCOME` for each password that was checked.
 
-The door is `/-fake/expire` (the server forgets its sessions), `/-fake/expire?at=N` (with the Nth POST to the
-application from now on), `/-fake/restart?at=N` (the same, and all connections end after their next answer, as in a graceful restart),
-`/-fake/maintenance` (nothing but a page with 503, until it is opened again), `/-fake/compress?coding=NAME` (every answer comes in gzip or
-deflate, whatever was asked for; `bomb` is gzip with 8 MiB of blanks after each body).
+Commands: `/-fake/expire` (the server forgets its sessions), `/-fake/expire?at=N` (with the Nth POST to the application from now on),
+`/-fake/restart?at=N` (the same, and all connections end after their next answer, as in a graceful restart), `/-fake/maintenance` (every
+page is 503, until the command is repeated), `/-fake/compress?coding=NAME` (every answer is in gzip or deflate, whatever the request
+accepts; `bomb` is gzip with 8 MiB of blanks after each body).
 """
 
 import gzip

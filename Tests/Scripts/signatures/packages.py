@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
-"""The packages of `install`."""
+"""The packages installed by the script `install`."""
 
 import pathlib
 import sys
