@@ -23,7 +23,7 @@ class Caller:
         self._parsed = None
 
     def send(self, data, seconds=5.0):
-        """Sends all of it, receiving meanwhile; less where the proxy does not take it."""
+        """Sends all of it, receiving meanwhile; less if the proxy does not read."""
         view, end = memoryview(data), time.monotonic() + seconds
         while view and not self.cannot_send:
             left = end - time.monotonic()

@@ -26,7 +26,7 @@ class Trickle:
 
 @dataclass(frozen=True)
 class Await:
-    """Waits until so many final responses (or, with `interim`, any response) have come, or the connection has ended."""
+    """Waits for that number of final responses (with `interim`, of any responses), or for the end of the connection."""
     finals: int = 1
     interim: bool = False
     seconds: float = 3.0
@@ -41,7 +41,7 @@ class AwaitBytes:
 
 @dataclass(frozen=True)
 class AwaitUpstream:
-    """Waits until so many requests have arrived upstream: their heads, or all of them; or those bytes of a body."""
+    """Waits for that number of requests upstream: their heads, or all of them; or for that number of bytes of a body."""
     heads: int = 0
     complete: int = 0
     data: bytes = b""
@@ -61,7 +61,7 @@ class Leave:
 
 @dataclass(frozen=True)
 class On:
-    """What follows goes over that connection, which is opened where it is not yet."""
+    """The following steps use that connection, which is opened if it does not exist yet."""
     number: int
 
 
@@ -91,7 +91,7 @@ SILENCE = UpstreamStep("say nothing")
 
 @dataclass(frozen=True)
 class Reply:
-    """What the upstream does with one request."""
+    """The upstream's reaction to one request."""
     steps: tuple
 
     @staticmethod
@@ -150,11 +150,11 @@ class Case:
     closes: float = 0.0
     # So long for something that should not come.
     settle: float = 0.04
-    # How long the proxy may take for the answer.
+    # The time in seconds that the proxy may take for the answer.
     timeout: float = 3.0
     # Breaks the rule on purpose that everything upstream be a request of this case.
     exempt: tuple = ()
-    # Which kind of lane it needs.
+    # The kind of lane that the case needs.
     lane: str = "plain"
 
     @property

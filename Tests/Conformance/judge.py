@@ -16,7 +16,7 @@ class Finding:
 
 @dataclass
 class Seen:
-    """What a case saw at both ends."""
+    """The records of a case at both ends."""
     case: object
     callers: dict
     script: object
@@ -190,7 +190,7 @@ def gets(*statuses, number=0, on=0, body=None, has=(), lacks=(), complete=True, 
 
 
 def bad_gateway(on=0, number=0, statuses=(502,), severity="must"):
-    """The upstream's answer is held back and a gateway's error told."""
+    """The upstream's answer is withheld, and a gateway's error is sent."""
     return gets(*statuses, on=on, number=number, severity=severity)
 
 
@@ -228,7 +228,7 @@ def nothing_upstream(severity="must"):
 
 
 def universal(seen):
-    """What holds in each case, whatever it is about."""
+    """The rules that hold in each case."""
     found = []
     for number, each in enumerate(seen.requests):
         if b"smuggled" in each.target.lower() and b"smuggled" not in seen.case.exempt:
@@ -252,12 +252,12 @@ def universal(seen):
 
 
 def _harm(problem):
-    """What another server may read as other fields or as another length is worse than what it can only refuse."""
+    """Bytes that another server may read as other fields or as another length are worse than bytes that it can only refuse."""
     return "exploitable" if re.search(r"Content-Length|Transfer-Encoding|chunk|CRLF|\\r|\\n|\\x00", problem) else "must"
 
 
 def lowered(findings, level):
-    """A rule that is no MUST is not broken by more than a SHOULD; harm stays harm."""
+    """A rule below MUST is broken by a SHOULD at most; harm stays harm."""
     if level == "MUST":
         return findings
     return [Finding("should", each.text) if each.severity == "must" else each for each in findings]

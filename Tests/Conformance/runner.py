@@ -33,7 +33,7 @@ class Result:
 
 
 def run_case(case, lane, contract):
-    """One case on a lane that nobody else uses meanwhile."""
+    """Runs one case on a lane that no other case uses meanwhile."""
     began = time.monotonic()
     script = lane.upstream.begin(case.upstream, case.sticky)
     callers = {}
@@ -167,7 +167,7 @@ class _Run:
                 self.progress(result)
 
     def _restart_if_dead(self):
-        """Whether it had to be started again."""
+        """Returns true if it had to be started again."""
         process = self.target.process
         if process and process.has_died():
             process.start()
@@ -176,7 +176,8 @@ class _Run:
         return False
 
     def find_breakdowns(self):
-        """Which of those that ran when the proxy broke down makes it do so. All of them are blamed where none does alone."""
+        """Finds the case, of those that ran when the proxy broke down, that makes it break down. If no single one does, all are
+        reported."""
         guilty = []
         for case, lane in self.suspects.values():
             for _ in range(3):

@@ -34,7 +34,7 @@ class Lane:
 @dataclass
 class Target:
     name: str
-    # Whether it makes countersign's promises besides the standard's.
+    # True if it makes countersign's promises besides the standard's.
     contract: bool
     lanes: list = field(default_factory=list)
     # Its process, where we have started it.
@@ -42,7 +42,7 @@ class Target:
 
 
 class _Dead:
-    """A port that nobody listens on, kept so that nobody else takes it."""
+    """A port without a listener, reserved so that no other process takes it."""
 
     def __init__(self):
         self.socket = socket.socket()
@@ -79,7 +79,7 @@ def started(name, binary=None):
 
 @contextlib.contextmanager
 def running(address, upstream_port, contract):
-    """One lane through a proxy that somebody else has started."""
+    """One lane through a proxy that is running already."""
     host, _, port = address.rpartition(":")
     upstream = Upstream(upstream_port)
     try:
@@ -92,7 +92,7 @@ _handed_out = set()
 
 
 def _free_port():
-    """A port that the system would not hand out to a connection under way meanwhile, where there is one."""
+    """A port outside of the range from which the system chooses, if there is one."""
     start = 10_000 + os.getpid() * 37 % 20_000
     for port in range(start, start + 2_000):
         if port in _handed_out:
@@ -106,7 +106,7 @@ def _free_port():
 
 
 class ProxyProcess:
-    """The proxy, started again where it breaks down."""
+    """The proxy, started again after a breakdown."""
 
     def __init__(self, name, command, environment, folder, lanes):
         self.name, self.command, self.environment, self.folder, self.lanes = name, command, environment, folder, lanes

@@ -26,7 +26,7 @@ class Received:
     fields: wire.Fields = field(default_factory=wire.Fields)
     kind: str = "none"
     body: wire.Body = field(default_factory=wire.Body)
-    # What is wrong with it, by the letter.
+    # The fault of the request, by the letter of the standard.
     problem: str = None
     # After an upgrade: what came through.
     tunnel: bytes = b""

@@ -40,7 +40,7 @@ class Fields:
 
 @dataclass
 class Body:
-    """What was read of a body: complete when its framing says so."""
+    """The part of a body read so far: complete if its framing says so."""
     data: bytes = b""
     trailers: Fields = field(default_factory=Fields)
     end: int = 0
@@ -61,7 +61,7 @@ def parse_fields(block):
 
 
 def framing(fields, minor):
-    """`(kind, length, problem)` of a message with those fields: kind is none, length or chunked."""
+    """Returns `(kind, length, problem)` of a message with those fields: kind is none, length or chunked."""
     lengths, codings = fields.all(b"content-length"), fields.members(b"transfer-encoding")
     if fields.all(b"transfer-encoding"):
         if lengths:
@@ -81,7 +81,7 @@ def framing(fields, minor):
 
 
 def read_chunked(data, start):
-    """The chunked body that begins there, as far as it has come."""
+    """Reads the chunked body that begins there, as far as it has come."""
     body, at = Body(end=start), start
     parts = []
     while True:
@@ -119,7 +119,7 @@ def _read_trailers(data, at, body):
 
 
 def read_length(data, start, length):
-    """The body of that length that begins there, as far as it has come."""
+    """Reads the body of that length that begins there, as far as it has come."""
     part = bytes(data[start:start + length])
     return Body(data=part, end=start + len(part), complete=len(part) == length)
 

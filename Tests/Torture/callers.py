@@ -13,12 +13,12 @@ from stage import until
 from upstream import RIGHT
 
 NOBODY, SOMEBODY = 65534, 1000
-# Whoever sends this leaves without an answer.
+# The caller of this address leaves without an answer.
 LEFT = "/own/left"
 
 
 def send_as(user, port, path):
-    """A process of that user that sends a POST, and ends; its socket is closed then, whatever the answer."""
+    """A process of that user that sends a POST, and ends; its socket is closed then, in any case."""
     child = os.fork()
     if child == 0:
         try:
@@ -68,7 +68,7 @@ class Orphan(Others):
 
 
 class ByUser(Others):
-    """A credential for each user: nobody's requests carry that of nobody else."""
+    """A credential for each user: requests of one user never carry that of another."""
 
     def prepare(self):
         text = self.stage.read("countersign.yaml")
@@ -90,7 +90,8 @@ class ByUser(Others):
 
 
 class Foreign(Others):
-    """A daemon in a user namespace of its own, in which the kernel tells one number for all users from outside: nobody's."""
+    """A daemon in a user namespace of its own, in which the kernel has one number for all users from outside: that of
+    `nobody`."""
 
     def prepare(self):
         self.stage.prefix = ["unshare", "--user", "--map-root-user"]

@@ -90,7 +90,7 @@ __attribute__((constructor)) static void begin(void) {
     ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
     if (!path || !program || length < 0) return;
     self[length] = 0;
-    // What the program starts inherits this library, and is left alone.
+    // Child processes of the program inherit this library, and are ignored.
     if (strcmp(self, program)) return;
     int file = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC);
     if (file < 0) return;
@@ -152,7 +152,7 @@ static int fails(int index, const char *name, int error, const void *caller, int
     return fails_on(index, name, error, caller, only_libraries, -1);
 }
 
-// The error of an operation on what a descriptor stands for: a connection is reset, a disk fails.
+// The error of an operation on the object of a descriptor: a connection is reset, a disk fails.
 static int error_of(int fd, int socket_error, int file_error) {
     struct stat status;
     int saved = errno, result = file_error;
@@ -285,7 +285,7 @@ int epoll_ctl(int fd, int operation, int on, struct epoll_event *event) {
     return NEXT(epoll_ctl)(fd, operation, on, event);
 }
 
-// The memory of the C libraries: the Swift runtime ends the process where it gets none.
+// The memory of the C libraries: the Swift runtime ends the process if it gets none.
 void *malloc(size_t size) {
     return fails(__COUNTER__, "malloc", ENOMEM, CALLER, 1) ? NULL : __libc_malloc(size);
 }

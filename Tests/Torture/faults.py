@@ -48,7 +48,7 @@ class Faults:
 
     @property
     def environment(self):
-        """What the program's environment needs. Processes that it starts inherit it, and are not counted."""
+        """The environment that the program needs. Its child processes inherit it, and are not counted."""
         return {
             "LD_PRELOAD": self.library, "TORTURE_PAGE": self.path, "TORTURE_LOG": self.log,
             "TORTURE_PROGRAM": os.path.realpath(self.binary)}
@@ -62,7 +62,7 @@ class Faults:
 
     @property
     def fired(self):
-        """How many calls failed."""
+        """The number of failed calls."""
         return struct.unpack("I", self.page[FIRED:FIRED + 4])[0]
 
     def close(self):

@@ -34,8 +34,8 @@ class Code(Scenario):
 
 
 class NTLM(Scenario):
-    """POSTs behind NTLM: one whose server answers the empty request, with which NTLM begins, as if it were all, and one without a body
-    on a connection that has rested."""
+    """POSTs to a server with NTLM: one whose server answers the empty request, with which NTLM begins, as if it were all, and one
+    without a body on an idle connection."""
 
     def prepare(self):
         text = self.stage.read("countersign.yaml")

@@ -39,7 +39,7 @@ class Scenario:
         raise NotImplementedError
 
     def check(self):
-        """What this scenario alone promises."""
+        """Checks this scenario's own promises."""
 
     def run(self):
         """All of it, and the general promises."""
@@ -56,7 +56,7 @@ class Scenario:
         return self.findings
 
     def messages(self):
-        """What the program says of troubles: its log from `warning` on, and what is no log."""
+        """Returns the program's messages about trouble: its log from `warning` on, and output that is not a log."""
         text = "".join(self.stage.read(f"log-{number}") for number in range(1, self.stage.starts + 1)) + self.stage.read("errors")
         return [line for line in text.split("\n") if line and not re.match(r"^\S+Z (?:notice|info|debug) ", line)]
 

@@ -37,7 +37,7 @@ class Basic(Scenario):
 
 
 class Users(Scenario):
-    """A route of another user: whoever asks is not let in because nobody could tell who it is."""
+    """A route of another user: a caller that cannot be identified is not admitted."""
 
     def act(self):
         for path in ("/closed/one", "/open/two", "/closed/three"):
@@ -84,7 +84,7 @@ class Latch(Scenario):
 
     def recover(self):
         self.sent = self.upstream.wrong
-        # A password whose answer got lost was rejected for nobody: the next process may try it.
+        # A password whose answer got lost was not rejected for any caller: the next process may try it.
         self.told = any(answer.code == "login-rejected" for _, answer in self.stage.answers)
         self.stage.stop(signal.SIGKILL)
         if problem := self.stage.start(is_tortured=False):
@@ -251,7 +251,7 @@ class RefreshToken(Scenario):
         if problem := self.stage.start(is_tortured=False):
             return self.find(1, f"does not start again: {problem}: {self.last_words()}")
         answer = self.stage.ask("/api/again")
-        # An answer that was lost on its way takes the token along, whatever one does.
+        # An answer that was lost on its way takes the token along in any case.
         if answer.status != 200 and self.is_file_fault():
             warned = bool(self.messages())
             self.find(3 if warned else 1, f"the new refresh token was lost ({'with' if warned else 'without'} a warning): {answer}")

@@ -49,7 +49,7 @@ echo '{{"fields":{{"username":"ann","password":"demo"}}}}'
 
 @dataclass
 class Answer:
-    """What a caller got; `status` is 0 without a whole answer."""
+    """The answer that a caller received; `status` is 0 without a whole answer."""
     status: int
     text: str
     seconds: float
@@ -78,7 +78,7 @@ TAKEN = set()
 
 
 def free_port():
-    """A port below those that the kernel gives to connections: nobody else takes it before the daemon does."""
+    """A port below those that the kernel gives to connections: no other process takes it before the daemon does."""
     while True:
         port = random.randrange(10000, 32000)
         # Another run of this process may have chosen it, and not have opened it yet.
@@ -174,7 +174,7 @@ class Stage:
             "COUNTERSIGN_ANN__USERNAME": "ann", "COUNTERSIGN_ANN__PASSWORD": "demo", "COUNTERSIGN_API__CLIENT_ID": "id",
             "COUNTERSIGN_API__CLIENT_SECRET": "secret", "COUNTERSIGN_API__REFRESH_TOKEN": "refresh-0",
             "COUNTERSIGN_KEYRING_PASSPHRASE": "words"}
-        # What is broken on purpose in a program of `Tests/Mutants`.
+        # The number of a mutant, in a program of `Tests/Mutants`.
         if number := os.environ.get("COUNTERSIGN_MUTANT"):
             self.variables["COUNTERSIGN_MUTANT"] = number
         self.log, self.process, self.manager, self.starts, self.answers = "", None, None, 0, []

@@ -111,7 +111,7 @@ def cases():
         _refused("data-cr", "a bare CR behind the data is refused", b"5\r\nhello\r0\r\n\r\n"),
         _refused("data-cr-cr-lf", "CR CR LF behind the data is refused", b"5\r\nhello\r\r\n0\r\n\r\n"),
         _refused("data-lf-lf", "two LF behind the data are refused", b"5\r\nhello\n\n0\r\n\r\n"),
-        # A reader that skips any two bytes behind the data reads another body.
+        # A reader that skips any two bytes after the data reads another body.
         _refused("data-any-two", "any two bytes behind the data are not a line end",
             b"5\r\nhelloab0\r\n\r\n" + SMUGGLED),
         _refused("data-extra-crlf", "an empty line between chunks is refused", b"5\r\nhello\r\n\r\n0\r\n\r\n"),

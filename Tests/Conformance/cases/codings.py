@@ -29,7 +29,7 @@ def _with_length(name, about, *lines, body=HELLO):
 
 
 def _unknown(name, about, coding, level="MUST"):
-    """What is not chunked at the end gives no length: 400. A coding nobody knows may be 501."""
+    """If the last coding is not chunked, there is no length: 400. An unknown coding may be 501."""
     return _refused(name, about, b"Transfer-Encoding: " + coding, body=HIDDEN, level=level)
 
 

@@ -22,14 +22,14 @@ NEVER = that("must", "a 100 that it does not know", lambda seen: 100 not in _tol
 
 
 def _waits(name, about, *lines, body=b"hello", reply=ANSWERED, rule=(), section="9110 10.1.1", head=None):
-    """The caller sends its body when it is told to."""
+    """The caller sends its body after the 100."""
     return Case(
         f"expectations/{name}", section, about, (head or post(b"", *lines), Await(interim=True), body),
         both(arrives(Want(body=b"hello")), ONCE, WAITED, *rule), upstream=(reply,))
 
 
 def _refused_here(name, status, request, contract=True, **more):
-    """A caller that waits is told at once, not when it has sent what nobody wants."""
+    """A waiting caller gets the error at once, not after sending a body in vain."""
     head = request[:-2] + LENGTH + b"\r\n" + EXPECT + b"\r\n\r\n"
     return Case(f"expectations/refused-here-{name}", "9110 10.1.1",
         f"a {status} of the proxy's own comes at once, or a 100", (head,),

@@ -15,7 +15,7 @@ def _via(seen):
 
 
 def _has_via(version=b"1.1", before=()):
-    """Ours at the end, those from before in their order ahead of it."""
+    """Ours at the end, the earlier ones before ours in their order."""
     def holds(seen):
         members = _via(seen)
         return (len(members) == len(before) + 1 and members[:-1] == list(before)

@@ -26,7 +26,7 @@ def _either(name, about, *lines, statuses=(400, 421, 403, 404)):
 
 
 def _foreign(name, host):
-    """What a web page can reach by a name of its own (DNS rebinding)."""
+    """Requests that a web page can send by a name of its own (DNS rebinding)."""
     return Case(f"hosts/foreign-{name}", "DESIGN 1.7", f"{host!r} is not ours",
         (request(b"GET /x", host=b"Host: " + host + b"\r\n"),),
                 both(gets(421, 400), nothing_upstream()), contract=True, level="safety")

@@ -29,7 +29,7 @@ def _no_token(name, method):
         closes=1.0, finals={0: 2})
 
 
-# What a caller sends behind CONNECT without waiting is meant for the tunnel. Where there is none, nobody may read it.
+# Bytes that a caller sends after CONNECT without waiting are meant for the tunnel. Without a tunnel, they must not be read.
 NO_TUNNEL = both(that("should", "what was meant for a tunnel was read as requests", lambda seen: not seen.requests),
                  that("should", "the connection stays open", lambda seen: seen.callers[0].ended != "open"))
 

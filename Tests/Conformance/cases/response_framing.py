@@ -30,7 +30,7 @@ def _old(name, about, *steps, body=b"hello"):
 
 
 def _invalid(name, about, head, *more, allow=None, body=b"hello", level="MUST", strict=True):
-    """An error of framing: 502, and the connection upstream is used no more."""
+    """An error of framing: 502, and the upstream connection is not used again."""
     accept = bad_gateway()
     return Case(f"framing/{name}", "9112 6.3", about, (get(),), either(accept, allow) if allow else accept,
                 upstream=(Reply.of(response(*head, body=body), *more),), sticky=True, level=level,
@@ -143,7 +143,7 @@ def cases():
 
 
 def _length_204():
-    """The five bytes are no body (RFC 9112 section 6.3 rule 1): they begin no other response either."""
+    """The five bytes are not a body (RFC 9112 §6.3 rule 1): they do not begin another response either."""
     return Case("framing/204-with-body", "9112 6.3", "what a 204 says is its body is none", (get() + AFTER,),
                 either(bad_gateway(), both(gets(204, body=b""),
                 that("exploitable", "its bytes were delivered",

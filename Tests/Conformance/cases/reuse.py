@@ -13,7 +13,7 @@ NEXT = (get(b"/next"), Await(2), On(1), get(b"/other"), Await(1))
 
 
 def _left_over(name, about, first, *steps, head=get(), methods=(), first_rule=None, section="9112 9.2", severity=None):
-    """What is left of the first answer is neither the second's on this connection nor on another."""
+    """Bytes left over by the first answer belong neither to the second on this connection nor to one on another."""
     return Case(
         f"reuse/{name}", section, about, (head, Await(1), Pause(0.03)) + NEXT,
         both(first_rule or gets(200, body=b"hello"),
@@ -118,7 +118,7 @@ def cases():
             both(gets(200), either(gets(502, number=1), ends()),
             that("must", "it was sent without end", lambda seen: len(seen.requests) <= 5)),
             upstream=(Reply.of(ok()), Reply.of(CLOSE)), sticky=True, finals={0: 2}),
-        # libcurl before 8.5 keeps a pointer to a field of the response before, and takes the fold for that field's.
+        # libcurl before 8.5 keeps a pointer to a field of the response before, and adds the fold to that field.
         Case("reuse/folded-first", "9112 2.2",
             "a response that begins with a folded line harms nobody after a good one",
             tuple(step for n in range(8) for step in (get(b"/%d" % n), Await(n + 1))) + (On(1), get(b"/other"),

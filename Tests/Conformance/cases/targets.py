@@ -9,7 +9,7 @@ from judge import Want, arrives, both, either, gets, nothing_upstream, refused
 
 
 def _as_is(name, target, level="SHOULD"):
-    """A path that must not change on its way (RFC 9110 section 7.7 says so for proxies; what signs or hides a path needs it)."""
+    """A path that must not change on its way (RFC 9110 §7.7 for proxies; signatures of paths and encoded paths need this)."""
     return Case(
         f"targets/{name}", "9110 7.7", f"{target!r} arrives as it is", (get(target) + AFTER,),
         either(refused(), arrives(Want(target), Want(b"/after"))), house=arrives(Want(target), Want(b"/after")),

@@ -18,7 +18,7 @@ ENDED_OR_NEXT = either(gets(200, number=1, body=b"GET /after"),
 
 
 def _switched(name, about, reply, *rule, send=HANDSHAKE, house=None):
-    """An odd 101: refused, or a tunnel that carries exactly what comes behind its head."""
+    """An odd 101: refused, or a tunnel that carries exactly the bytes after its head."""
     return Case(f"upgrades/{name}", "9110 7.8", about, (send, Await(1), Pause(0.05)),
         either(bad_gateway(), both(gets(101), that("exploitable", "the tunnel's bytes are not those sent",
             lambda seen: seen.callers[0].rest == b"POISON"), *rule)), upstream=(Reply.of(reply, ECHO),), level="safety",

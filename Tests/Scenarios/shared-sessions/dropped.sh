@@ -16,7 +16,7 @@ tokens=$(grep -c 'token' demo.log || true)
 [ "$(logins)" = 1 ]
 [ "$(grep -c 'token' demo.log || true)" = "$tokens" ]
 
-# Of what was taken a moment ago the next news is taken for that of its publication.
+# News about a session that was read a moment ago are mistaken for those of its publication.
 sleep 1.5
 step "dropped by one"
 ask 3 sessions drop --all

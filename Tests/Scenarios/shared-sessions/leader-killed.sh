@@ -27,12 +27,12 @@ touch released
 for n in $nodes; do wait "${storms[$n]}" || true; done
 took=$((($(date +%s%N) - killed) / 1000000))
 echo "took $took ms"
-# The lease of 5 s, a second by which nodes spread what they ask, and what a busy machine takes. A login that nobody
-# took up would hang for minutes.
+# The lease of 5 s, a second by which nodes spread their requests, and the delay of a busy machine. A login that no node took over
+# would hang for minutes.
 [ $took -lt 20000 ]
 for n in $nodes; do if [ "$n" != "$leader" ]; then [ "$(cat "storm$n")" = 20x200 ]; fi; done
 [ "$(logins)" -le 2 ]
 for n in $nodes; do if [ "$n" != "$leader" ]; then metric "$n" 'countersign_shared_logins_total{turn="lease"}'; fi; done >leases
-# One of each scope that the resource asks for, whoever made it.
+# One lease for each scope that the resource asks for, at any node.
 [ $(($(paste -sd+ leases))) -le 2 ]
 step end

@@ -45,7 +45,7 @@ store() {
 }
 mkdir -p demo.state demo.run
 env -i STATE_DIRECTORY="$PWD/demo.state" RUNTIME_DIRECTORY="$PWD/demo.run" "$COUNTERSIGN" demo --port 8090 --upstream-port 8081 >demo.log 2>&1 &
-# What asks for a challenge is held up while there is no file `released`.
+# Requests that are to get a challenge wait until there is a file `released`.
 touch released
 "$SCRIPTS/forward-port" --hold /preauthorize --until released 10.9.0.1:8082 127.0.0.1:8081 &
 eventually curl -sf http://10.9.0.1:8082/

@@ -17,7 +17,7 @@ install -D -m 0755 $given/browser-login /usr/lib/countersign/browser-login
 install -m 0644 $given/countersign-browser.socket $given/countersign-browser@.service /etc/systemd/system/
 install -D -m 0644 $given/countersign-group.conf /etc/systemd/system/countersign.service.d/browser.conf
 groupadd --system countersign-helpers
-# A process in a chroot, as all are here, may make no user namespace, of which the browser's own sandbox is made.
+# A process in a chroot, as all are here, cannot make the user namespace that the browser's own sandbox needs.
 mkdir /etc/systemd/system/countersign-browser@.service.d
 printf '[Service]\nExecStart=\nExecStart=/usr/lib/countersign/browser-login --no-sandbox\n' \
     >/etc/systemd/system/countersign-browser@.service.d/chroot.conf

@@ -10,6 +10,6 @@ libc.ptrace.argtypes = [c_long] * 4
 thread, seize, interrupt, wall = int(argv[1]), 0x4206, 0x4207, 0x40000000
 for request in (seize, interrupt):
     if libc.ptrace(request, thread, 0, 0) != 0: raise OSError(get_errno(), "ptrace")
-# Once when it stands still, once when it has ended.
+# Once when the thread is stopped, once when it has ended.
 waitpid(thread, wall)
 waitpid(thread, wall)

@@ -60,7 +60,7 @@ mkdir /home/ann/.config/countersign
 sed 's|sources: .systemd.|sources: [env]|' bank.yaml >/home/ann/.config/countersign/countersign.yaml
 chown -R ann: /home/ann
 install -d -o ann -g ann -m 0700 /run/user/ann
-# What logind does, which these namespaces do not have.
+# The work of logind, which these namespaces do not have.
 systemd-run --quiet --unit=manager --uid=ann -p Type=notify -p Delegate=yes \
     -E HOME=/home/ann -E XDG_RUNTIME_DIR=/run/user/ann /lib/systemd/systemd --user
 

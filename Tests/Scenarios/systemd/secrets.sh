@@ -11,7 +11,7 @@ opens=$3
 chmod +x /opt/helper
 
 step "a keyring"
-# A command as the daemon's user and with its credentials; its output stands in /run/inside.
+# Runs a command as the daemon's user and with its credentials; its output goes to /run/inside.
 inside() {
     echo "$*" >/run/inside.sh
     systemctl start inside.service

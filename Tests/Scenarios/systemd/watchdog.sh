@@ -46,7 +46,7 @@ ended() { [ "$(show ActiveState countersign@slow.service)" = inactive ]; }
 eventually ended
 [ "$(show Result countersign@slow.service)" = success ]
 [ $(($(date +%s) - stopping)) -lt 35 ]
-# The journal may be behind; and of a process that is gone by then it knows the number, and no longer the unit.
+# The journal may be late; of a process that has ended by then it knows the process id, but not the unit.
 told() { journalctl --no-pager -o cat _PID="$slow" | grep '^exchanges were cut off at the end of the drain'; }
 eventually told
 step end

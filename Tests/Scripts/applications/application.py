@@ -18,7 +18,7 @@ import urllib.request
 
 USER, PASSWORD = "ann", "demo"
 HERE = os.path.dirname(os.path.abspath(__file__))
-# Where `install` puts what comes from PyPI.
+# The folder of the packages that `install` gets from PyPI.
 PACKAGES = os.path.join(HERE, "../../../.build/applications/python")
 
 
@@ -38,7 +38,7 @@ def use_packages():
 
 
 class PHP:
-    """PHP's own server: four processes, and a router that notes the logins and opens the door."""
+    """PHP's own server: four processes, and a router that logs the logins and serves the test's commands."""
 
     # [Mon Nov 23 03:00:00 2026] 127.0.0.1:40000 [200]: GET /index.php
     LINE = re.compile(r"\[[^\]]*\] \S+ \[(\d+)\]: (\S+) (\S+)")

@@ -38,7 +38,7 @@ MAINTENANCE = """<!DOCTYPE html><title>503</title><h1>Under maintenance</h1>
 
 
 class Request:
-    """What came, read whole."""
+    """A request, read completely."""
 
     def __init__(self, method, target, fields, body):
         self.method, self.target, self.fields, self.body = method, target, fields, body
@@ -52,7 +52,7 @@ class Request:
 
     @property
     def form(self):
-        """The fields of a form; empty where the body is none."""
+        """The fields of a form; empty if the body is not one."""
         if self.fields.get_content_type() != "application/x-www-form-urlencoded":
             return {}
         return dict(urllib.parse.parse_qsl(self.body.decode("latin-1"), keep_blank_values=True))
@@ -97,7 +97,7 @@ def log(*words):
 
 
 def check(name, password):
-    """Whether a password is right, which is printed."""
+    """Returns true if a password is right, and prints the outcome."""
     is_right = PASSWORDS.get(name, "") == password != ""
     log("login", name or "-", "ok" if is_right else "wrong")
     return is_right
@@ -135,11 +135,11 @@ class Fake:
         return self.open_session(**values)
 
     def is_open(self, request):
-        """Whether a path needs no login."""
+        """Returns true if a path needs no login."""
         return request.path.startswith("/open/")
 
     def application(self, request, user):
-        """What is behind the login. Some of its pages only look like a challenge."""
+        """Answers as the application after the login. Some of its pages only resemble a challenge."""
         log("arrived", request.method, request.target, user, len(request.body), hashlib.sha256(request.body).hexdigest())
         if request.method == "POST" and self.posts_left:
             self.posts_left -= 1
