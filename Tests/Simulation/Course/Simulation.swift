@@ -116,8 +116,7 @@ final class Simulation: @unchecked Sendable {
         account(named: challenge)?.loginEnded(isEstablished: isEstablished, isEmpty: isEmpty)
     }
 
-    /// Records a check of a session that had no usable answer; `isComparison`: one without the session, which was
-    /// answered.
+    /// Records a check of a session without a usable answer; `isComparison`: a check without the session was answered.
     func lookFailed(at origin: Origin, isComparison: Bool) {
         server(at: origin)?.protection.account.lookFailed(isComparison: isComparison)
     }
@@ -132,8 +131,7 @@ final class Simulation: @unchecked Sendable {
         servers.map(\.protection).filter { $0.account === account }.map(\.challengeName)
     }
 
-    /// Returns the protection whose login has that name: its challenge's, or its server's if the login is the
-    /// upstream's.
+    /// Returns the protection whose login has that name: its challenge's name, or its server's for an upstream's login.
     func protection(ofLogin name: String) -> (any Protection)? {
         servers.first { $0.protection.challengeName == name || $0.name == name }?.protection
     }
