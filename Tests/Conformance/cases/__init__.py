@@ -3,18 +3,14 @@
 """All cases, by family."""
 
 from . import (
-    chunks, codings, connections, early, expectations, fields, forwarding, openings, hop_by_hop, hop_by_hop_responses,
-    hosts,
-    interim, lengths, local, methods, pipelining, request_lines, response_cuts, response_fields, response_framing,
-    response_heads,
-    response_limits, reuse, rewriting, targets, trailers, upgrades, upgrades_odd)
+    chunks, codings, connections, early, expectations, fields, forwarding, hop_by_hop, hosts, interim, lengths, local, methods,
+    pipelining, request_lines, response_cuts, response_fields, response_framing, response_heads, reuse, rewriting, targets, trailers,
+    upgrades)
 
 MODULES = (
-    lengths, codings, chunks, trailers, early, fields, openings, request_lines, methods, targets, hosts, hop_by_hop,
-    hop_by_hop_responses, forwarding, expectations, interim, upgrades, upgrades_odd, response_cuts, response_fields,
-    response_framing,
-    response_heads,
-    response_limits, reuse, connections, pipelining, rewriting, local)
+    lengths, codings, chunks, trailers, early, fields, request_lines, methods, targets, hosts, hop_by_hop, forwarding, expectations,
+    interim, upgrades, response_cuts, response_fields, response_framing, response_heads, reuse, connections, pipelining, rewriting,
+    local)
 
 ALL = [case for module in MODULES for case in module.cases()]
 
