@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 TOKEN = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
 REQUEST_LINE = re.compile(rb"(" + TOKEN + rb") ([\x21-\x7e\x80-\xff]+) HTTP/1\.([01])")
 STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9][0-9]) ([\t\x20-\x7e\x80-\xff]*)")
-# Controls other than CR, LF and NUL may be kept (RFC 9110 section 5.5).
+# Controls other than CR, LF and NUL may be kept (RFC 9110 §5.5).
 FIELD_LINE = re.compile(rb"(" + TOKEN + rb"):[ \t]*((?:[^\x00\r\n \t](?:[^\x00\r\n]*[^\x00\r\n \t])?)?)[ \t]*")
 CHUNK_LINE = re.compile(rb"([0-9A-Fa-f]{1,16})((?:[ \t]*;[\t\x20-\x7e\x80-\xff]*)?)")
 DIGITS = re.compile(rb"[0-9]{1,19}")
@@ -164,7 +164,7 @@ def parse_response(data, at, method, ended):
     if method == "HEAD" or status < 200 or status in (204, 304):
         kind, body = "none", Body(end=start, complete=True)
         if status in (204, 304):
-            # Content-Length is allowed in 304 (RFC 9110 section 8.6), neither in 204.
+            # Content-Length is allowed in 304 (RFC 9110 §8.6), neither in 204.
             forbidden = (b"transfer-encoding", b"content-length") if status == 204 else (b"transfer-encoding",)
             problem = problem or next((f"{name.decode()} in {status}" for name in forbidden if fields.all(name)), None)
     elif kind == "chunked":

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the Countersign authors
-"""Bytes before a request line (RFC 9112 §2.2), bytes that are not HTTP at all, the request line (§3) and its version (§2.3, RFC 9110 §2.5)."""
+"""Bytes before a request line (RFC 9112 §2.2), bytes that are not HTTP at all, the request line (§3) and its version (§2.3,
+RFC 9110 §2.5)."""
 
 from case import AFTER, HOST, SMUGGLED, Case, HalfClose, Pause, get, post
 from judge import Want, arrives, both, either, nothing_upstream, refused, that
