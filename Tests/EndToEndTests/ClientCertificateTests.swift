@@ -96,8 +96,8 @@ struct ClientCertificateTests {
 
 @Suite("A token server that demands the client's certificate")
 struct CertificateTokenTests {
-    /// A bank that tells which token each request brings, and a token server with TLS of its own. `$SERVER` is the latter's origin,
-    /// and `$NAME` a file of `Tests/Scripts/certificates`.
+    /// Runs a scenario with a bank that records the token of each request, and a token server with TLS of its own.
+    /// `$SERVER` is the latter's origin, and `$NAME` a file of `Tests/Scripts/certificates`.
     private func withServer(
         _ challenges: [String], _ body: (_ bank: Bank, _ server: ScriptServer) async throws -> Void
     ) async throws {

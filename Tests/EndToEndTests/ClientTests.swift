@@ -105,7 +105,7 @@ struct ClientUpgradeTests {
         }
     }
 
-    /// A text message as a client sends it (RFC 6455 §5.2), its mask all zero.
+    /// Returns a text message as a client sends it (RFC 6455 §5.2), its mask all zero.
     private func message(_ text: String) -> [UInt8] {
         [0x81, 0x80 | UInt8(text.utf8.count), 0, 0, 0, 0] + Array(text.utf8)
     }

@@ -8,7 +8,7 @@ import Testing
 
 @Suite("The output of commands as JSON")
 struct CommandOutputTests {
-    /// The keys of the first object of each command, as `docs/commands.md` tells them.
+    /// Returns the keys of the first object of each command, from `docs/commands.md`.
     private static func documented() throws -> [String: Set<String>] {
         let repository = #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
         let text = try String(contentsOfFile: "/\(repository)/docs/commands.md", encoding: .utf8)

@@ -97,7 +97,7 @@ struct ContainerTests {
         }
     }
 
-    /// The commands of a manifest's probes.
+    /// Returns the commands of a manifest's probes.
     private func probes(in manifest: String) -> [[String]] {
         manifest.matches(of: /exec: \{ command: \[([^\]]*)\] \}/).map { match in
             match.1.split(separator: ",").map { $0.trimmingPrefix(" ") }.map(String.init)

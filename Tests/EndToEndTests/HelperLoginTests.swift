@@ -7,7 +7,7 @@ import Testing
 
 @Suite("A login page that only a script fills, and a helper that logs in")
 struct HelperLoginTests {
-    /// The fake, with `login` in the configuration.
+    /// Returns the fake, with `login` in the configuration.
     fileprivate static func kind(_ login: String, _ arguments: String...) -> FakeKind {
         FakeKind(
             script: "scripted", arguments: arguments,
@@ -18,7 +18,7 @@ struct HelperLoginTests {
                 """)
     }
 
-    /// The fake, with the helper that needs no browser.
+    /// Returns the fake, with the helper that needs no browser.
     fileprivate static func kind(_ folder: Folder, mode: String = "right", more: String = "") -> FakeKind {
         let program = Repository.path(of: "Tests/Scripts/fakes/scripted-login")
         return kind("{ exec: [\(program), \(folder.path), --mode, \(mode)]\(more) }")

@@ -90,7 +90,7 @@ func pattern(_ count: Int) -> [UInt8] {
     (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 / 251) }
 }
 
-/// The fields in an echo's answer, names in lower case.
+/// Returns the fields in an echo's answer, names in lower case.
 func fields(_ json: JSON) -> [String: String] {
     guard case .array(let elements) = json else { return [:] }
     let members = elements.compactMap { $0.members?.first }

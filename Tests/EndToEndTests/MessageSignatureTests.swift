@@ -204,7 +204,7 @@ struct SigningPair: Sendable, CustomTestStringConvertible {
             openssl: ["-algorithm", "RSA-PSS", "-pkeyopt", "rsa_keygen_bits:2048"]),
     ]
 
-    /// New keys: the private one as it is stored, and the verifier's in base64.
+    /// Returns new keys: the private one as it is stored, and the verifier's in base64.
     func keys() async throws -> (signer: String, verifier: String) {
         if openssl.isEmpty { return ("topsecret-0123456789", Base64.encode(Array("topsecret-0123456789".utf8))) }
         let folder = try Folder()

@@ -11,7 +11,7 @@ struct MonitoringFilesTests {
 
     private func text(_ name: String) -> String { String(decoding: readFile("\(folder)/\(name)"), as: UTF8.self) }
 
-    /// The metrics that a text names.
+    /// Returns the metrics that a text names.
     private func named(_ text: String) -> Set<String> {
         Set(
             text.split { !($0.isASCII && ($0.isLetter || $0.isNumber) || $0 == "_") }.map(String.init)

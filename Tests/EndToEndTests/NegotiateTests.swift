@@ -10,7 +10,7 @@ import Testing
 struct NegotiateTests {
     private static let realm = "TEST.EXAMPLE"
 
-    /// A realm, and the daemon in front of its web server with a credential of those fields.
+    /// Runs a scenario with a realm, and the daemon in front of its web server with a credential of those fields.
     private func withRealm(
         _ fields: [String: String], scheme: String = "negotiate", life: Int? = nil,
         _ body: (_ bank: Bank, _ kdcLog: @escaping () -> String) async throws -> Void

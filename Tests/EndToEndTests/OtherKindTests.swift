@@ -161,7 +161,7 @@ struct CompositeTests {
         }
     }
 
-    /// The requests of that path that the server has carried out.
+    /// Returns the requests of that path that the server has carried out.
     private func executions(of path: String, in bank: Bank) -> [Record.Hit] {
         bank.record.hits.filter { $0.path == path }
     }

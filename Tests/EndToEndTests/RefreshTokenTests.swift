@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Refresh tokens that a server rotates")
 struct RefreshTokenTests {
-    /// A bank whose credential has a refresh token from a folder that can change under way.
+    /// Runs a scenario with a bank whose credential has a refresh token from a folder that can change under way.
     static func withRefreshToken(
         _ scenario: (_ bank: Bank, _ credentials: Folder) async throws -> Void
     ) async throws {

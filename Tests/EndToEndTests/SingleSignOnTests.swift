@@ -18,7 +18,7 @@ struct SingleSignOnTests {
         }
         let state = Mutex(State())
 
-        /// The provider: a form, and a page that posts a ticket back by itself.
+        /// Answers as the provider: a form, and a page that posts a ticket back by itself.
         func provide(_ request: FakeRequest) -> FakeResponse? {
             note(request, allowing: ["sso"])
             let service = request.queryFields["service"] ?? ""

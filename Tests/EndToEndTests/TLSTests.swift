@@ -97,7 +97,8 @@ struct TLSTests {
 
 @Suite("A MobileFirst server behind TLS")
 struct TLSLoginTests {
-    /// The bank at `https`, with these lines of `tls` and this `http`; `$CERTIFICATE` and `$PIN` are the front's.
+    /// Runs a scenario with the bank at `https`, with these lines of `tls` and this `http`; `$CERTIFICATE` and `$PIN`
+    /// are the front's.
     private func withTLS(
         host: String = "127.0.0.1", _ tls: String, http: String = "auto", _ scenario: (Bank) async throws -> Void
     ) async throws {

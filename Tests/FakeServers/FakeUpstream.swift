@@ -29,7 +29,7 @@ package final class FakeUpstream: Sendable {
     private let areas: Areas
     private let overrides = Overrides()
 
-    /// An upstream on that port of 127.0.0.1 (0 is a free one), not started yet.
+    /// Creates an upstream on that port of 127.0.0.1 (0 is a free one), not started yet.
     package init(
         port: UInt16 = 0, rules: MobileFirstRules = FakeUpstream.rules, clock: FakeClock = .system
     ) {

@@ -169,7 +169,7 @@ struct GatewayScriptTests {
     }
 }
 
-/// The `name=value` of the cookie that a response sets.
+/// Returns the `name=value` of the cookie that a response sets.
 func cookie(_ response: FakeResponse) -> String {
     String((response.field("Set-Cookie") ?? "").prefix { $0 != ";" })
 }

@@ -60,7 +60,7 @@ struct NTLMTests {
         #expect(area.respond(to: request) { _ in FakeResponse(204) }.status == 401)
     }
 
-    /// An AUTHENTICATE_MESSAGE (MS-NLMP §2.2.1.3) of these fields.
+    /// Returns an AUTHENTICATE_MESSAGE (MS-NLMP §2.2.1.3) of these fields.
     private func authenticate(_ answer: [UInt8], domain: String, user: String) -> [UInt8] {
         let fields = [[], answer, NTLMMessage.utf16(domain), NTLMMessage.utf16(user), [], []]
         var head = Array("NTLMSSP\0".utf8) + [3, 0, 0, 0]

@@ -20,7 +20,7 @@ struct SecurityCheckStateTests {
 
     private let hint = "Pin code is not valid. Hint: 1234"
 
-    /// A check that has got that far: its answers at time 0.
+    /// Returns a check after these answers at time 0.
     private func state(after answers: [JSON?], _ check: SecurityCheck? = nil) -> SecurityCheckState {
         var state = SecurityCheckState()
         for answer in answers { _ = state.handle(answer, for: check ?? self.check, now: 0) }

@@ -185,7 +185,7 @@ struct ServerTests {
     }
 }
 
-/// The number of descriptors that this process holds.
+/// Returns the number of descriptors that this process holds.
 func openDescriptors() -> Int {
     (0..<8192).count { fcntl(Int32($0), F_GETFD) != -1 }
 }

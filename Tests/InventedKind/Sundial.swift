@@ -39,7 +39,7 @@ package struct Sundial: ChallengeKind {
     /// The shadow.
     package var neededFields: Set<String> { ["shadow"] }
 
-    /// A dial has one shadow.
+    /// Returns true if both are about one dial, which has one shadow.
     package func conflicts(with other: Sundial) -> Bool { dial == other.dial }
 
     /// Both.
@@ -48,7 +48,7 @@ package struct Sundial: ChallengeKind {
         terms.add("latitude", "\(latitude)")
     }
 
-    /// The login that casts the shadow.
+    /// Returns the login that casts the shadow.
     package func authenticator(of challenge: ChallengeSettings, at site: LoginSite) -> Authenticator? {
         guard let credential = challenge.credential else { return nil }
         let (origin, dial, latitude) = (site.upstream.url.origin, dial, latitude)
@@ -78,7 +78,7 @@ struct SundialDetector: ChallengeDetector {
     }
 }
 
-/// The height of the gnomon that a response names for a dial.
+/// Returns the height of the gnomon that a response names for a dial.
 private func gnomon(in response: ExaminedResponse, of dial: String) -> String? {
     let challenges = (try? AuthenticationChallenge.parse(response.fields[values: .wwwAuthenticate])) ?? []
     return challenges.first { $0.isScheme("Sundial") && $0["dial"] == dial }?["gnomon"]
@@ -119,7 +119,7 @@ final class SundialSigner: RequestSigner {
         self.count = Atomic(count)
     }
 
-    /// The signer that `image` was taken of.
+    /// Creates the signer that `image` was taken of.
     convenience init?(_ image: SignerImage, _ latitude: Int, _ credential: Credential) {
         let words = image.bytes.revealText().split(separator: " ")
         guard words.count == 3, words[0] == "SUNDIAL", let count = Int(words[2]), let shadow = credential["shadow"]

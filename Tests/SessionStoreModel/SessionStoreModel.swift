@@ -63,7 +63,7 @@ package struct SessionStoreModel: Sendable {
     package private(set) var usedCodes = UsedCodes()
     private var events: [StoreEvent] = []
 
-    /// A session store without data.
+    /// Creates a session store without data.
     package init() {}
 
     /// Returns the events since the last call.

@@ -11,7 +11,7 @@ struct SessionStoreModelTests {
     private let start: Int64 = 1_000_000
     private let ann = LeaseToken("a"), bob = LeaseToken("b")
 
-    /// A session store at which `ann` has the lease, and the generation of it.
+    /// Returns a session store at which `ann` has the lease, and the lease's generation.
     private func leased() throws -> (sessionStore: SessionStoreModel, generation: UInt64) {
         var sessionStore = SessionStoreModel()
         let reply = sessionStore.carryOut(.acquire(after: 0, token: ann, lifetime: .seconds(6)), for: "s", now: start)

@@ -173,7 +173,7 @@ struct SharingReport {
 
     var mostPerSecond: Int { bySecond.values.max() ?? 0 }
 
-    /// The time within which that share of the callers had their session, in milliseconds.
+    /// Returns the time within which that share of the callers had their session, in milliseconds.
     func percentile(_ share: Double) -> Int64 {
         let sorted = waited.sorted()
         guard !sorted.isEmpty else { return 0 }

@@ -16,7 +16,7 @@ package final class Bell: @unchecked Sendable {
     /// The bell of this process.
     package static let shared = Bell()
 
-    /// A bell of its own.
+    /// Creates a bell of its own.
     package init() {
         unsafe lock = .allocate(capacity: 1)
         unsafe rung = .allocate(capacity: 1)
@@ -87,7 +87,7 @@ package final class Bell: @unchecked Sendable {
 package final class Signal: Sendable {
     private let isFired = Atomic<Bool>(false)
 
-    /// A signal that has not been given.
+    /// Creates a signal that has not been given.
     package init() {}
 
     /// True once the signal was given.

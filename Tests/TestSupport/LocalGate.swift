@@ -10,7 +10,7 @@ package final class LocalGate: AttemptControl {
     private let gate: Mutex<AttemptGate<Int>>
     private let store: any AttemptStore
 
-    /// A gate that keeps its record in `store`.
+    /// Creates a gate that keeps its record in `store`.
     package init(store: any AttemptStore = UnkeptAttempts()) {
         self.store = store
         gate = Mutex(AttemptGate(record: store.load()))
@@ -26,7 +26,7 @@ package final class LocalGate: AttemptControl {
         await record(.rejected(latch), of: CredentialUse(key: key, credential: credential))
     }
 
-    /// The latch that is closed for a value.
+    /// Returns the latch that is closed for a value.
     package func closedLatch(_ key: LatchKey, for credential: Credential, now: Int64) -> Latch? {
         let use = CredentialUse(key: key, credential: credential)
         guard case .latched(let latch)? = refusal(of: use, now: now)?.reason else { return nil }
@@ -38,7 +38,7 @@ package final class LocalGate: AttemptControl {
         await record(.accepted(acceptance), of: CredentialUse(key: key, credential: credential))
     }
 
-    /// The mark of a value.
+    /// Returns the mark of a value.
     package func acceptance(_ key: LatchKey, of credential: Credential) -> Acceptance? {
         acceptance(of: CredentialUse(key: key, credential: credential))
     }

@@ -35,7 +35,7 @@ package func loopbackSocket() -> (descriptor: Int32, port: UInt16) {
     return (descriptor, port(of: descriptor))
 }
 
-/// The port that a TCP socket is bound to.
+/// Returns the port that a TCP socket is bound to.
 package func port(of descriptor: Int32) -> UInt16 {
     var address = sockaddr_in()
     var length = socklen_t(MemoryLayout<sockaddr_in>.size)

@@ -4,7 +4,7 @@
 package import EventLoop
 
 extension ManualLoopClock {
-    /// A clock whose loops ring the bell of the process.
+    /// Returns a clock whose loops ring the bell of the process.
     package static func ringing() -> ManualLoopClock { ManualLoopClock { Bell.shared.ring() } }
 
     /// Blocks until no loop has anything left to do at the present time; see `whenSettled`. Not to be called on one of

@@ -30,7 +30,7 @@ package final class MemoryStore: StateStore {
     /// The names under which something is kept, in order.
     package var names: [String] { values.keys.sorted() }
 
-    /// The value kept under `name`.
+    /// Returns the value kept under `name`.
     package func load(_ name: String) throws(StateError) -> Secret? {
         if let failure { throw failure }
         return values[name]
@@ -54,10 +54,10 @@ package final class MemoryAttempts: AttemptStore {
     private let record = Mutex(AttemptRecord())
     private let digests = UnkeptAttempts()
 
-    /// An empty store.
+    /// Creates an empty store.
     package init() {}
 
-    /// All that is kept.
+    /// Returns the whole record.
     package func load() -> AttemptRecord { record.withLock { $0 } }
 
     /// Carries out changes, within the call.
@@ -74,6 +74,6 @@ package final class MemoryAttempts: AttemptStore {
         done(sum)
     }
 
-    /// A digest under this store's own key.
+    /// Returns a digest under this store's own key.
     package func digest(of credential: Credential) -> [UInt8] { digests.digest(of: credential) }
 }

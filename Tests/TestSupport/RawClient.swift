@@ -59,7 +59,7 @@ package final class RawClient {
         }
     }
 
-    /// The text up to and including that one.
+    /// Returns the text up to and including `end`.
     package func read(until end: String) throws -> String {
         while true {
             let text = String(decoding: buffer, as: UTF8.self)

@@ -8,7 +8,7 @@ package struct SplitMix: RandomNumberGenerator {
     /// Numbers that follow from `state`.
     package init(state: UInt64) { self.state = state }
 
-    /// The next one.
+    /// Returns the next number.
     package mutating func next() -> UInt64 {
         state &+= 0x9E37_79B9_7F4A_7C15
         var mixed = (state ^ (state >> 30)) &* 0xBF58_476D_1CE4_E5B9

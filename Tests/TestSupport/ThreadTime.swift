@@ -4,7 +4,7 @@
 internal import Glibc
 internal import System
 
-/// The processor time of this thread, in nanoseconds.
+/// Returns the processor time of this thread, in nanoseconds.
 package func threadTime() -> Int {
     var time = timespec()
     unsafe clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)

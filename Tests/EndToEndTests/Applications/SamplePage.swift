@@ -15,7 +15,7 @@ enum SamplePage {
     private static let now: Int64 = 1_795_701_787_000
     private static let day: Int64 = 86_400_000
 
-    /// The document.
+    /// Returns the document.
     static func html() -> String {
         let history = history()
         let page = StatusPage(

@@ -106,7 +106,7 @@ enum LoginFailures {
         return answers
     }
 
-    /// The pages of a server with logins of its own.
+    /// Returns the pages of a server with logins of its own.
     private static func page(_ request: FakeRequest) -> FakeResponse? {
         guard let name = request.path.split(separator: "/").first, name.hasPrefix("login-") else { return nil }
         let form = "<form method=post action=/\(name)/><input name=p type=password></form>"
@@ -123,7 +123,7 @@ enum LoginFailures {
         }
     }
 
-    /// A body longer than the part kept for resending, on a session that has ended.
+    /// Sends a body longer than the part kept for resending, on a session that has ended.
     private static func longBody() async throws -> [String: Curl] {
         var configuration = BankConfiguration()
         configuration.mobileFirst = []

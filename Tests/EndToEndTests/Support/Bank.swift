@@ -94,7 +94,7 @@ final class Bank: Sendable {
         _ = await daemon?.child.waitForExit()
     }
 
-    /// The local URL of a path.
+    /// Returns the local URL of a path.
     func url(_ path: String) -> String { "http://127.0.0.1:\(port)\(path)" }
 
     /// Requests a path with curl.
@@ -200,7 +200,7 @@ struct BankConfiguration: Sendable {
     /// The whole file, in place of all else but the environment.
     var whole: String?
 
-    /// The text of the file.
+    /// Returns the text of the file.
     func text(port: UInt16, upstreamPort: UInt16, folder: Folder) -> String {
         if let whole { return whole }
         let server = "http://127.0.0.1:\(upstreamPort)"

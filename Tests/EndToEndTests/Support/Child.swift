@@ -117,7 +117,7 @@ private func spawn(_ start: Child.Start) throws -> pid_t {
     return pid
 }
 
-/// The strings as C wants a list of them: pointers with a null at the end.
+/// Lends the strings as C expects a list of them: pointers with a null at the end.
 private func withCStrings<Value>(
     _ strings: [String], _ body: (UnsafePointer<UnsafeMutablePointer<CChar>?>) -> Value
 ) -> Value {

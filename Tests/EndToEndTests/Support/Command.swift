@@ -74,10 +74,10 @@ enum Repository {
     /// The absolute path of the repository.
     static let path = #filePath.split(separator: "/").dropLast(4).map { "/\($0)" }.joined()
 
-    /// The path of a file of theirs.
+    /// Returns the path of a file of the repository.
     static func path(of name: String) -> String { "\(path)/\(name)" }
 
-    /// The text of a file of theirs.
+    /// Returns the text of a file of the repository.
     static func text(of name: String) -> String { String(decoding: readFile(path(of: name)), as: UTF8.self) }
 
     /// Runs a script of `Tests/Scripts`. It sees the tests' own PATH folders and nothing else of the environment.

@@ -31,7 +31,7 @@ struct Curl: Sendable {
     /// The beginning of the answer, for a message.
     var summary: String { "curl \(exit) \(errors)\(status) \(String(decoding: body.prefix(600), as: UTF8.self))" }
 
-    /// The value of a field.
+    /// Returns the value of a field.
     func field(_ name: String) -> String? { fields.first { $0.name == name }?.value }
 
     private static let last = Mutex(0)
@@ -54,7 +54,7 @@ struct Curl: Sendable {
             errors: command.errors)
     }
 
-    /// The fields of the last head in a file of heads (curl keeps those of 100 too).
+    /// Parses the fields of the last head in a file of heads (curl keeps those of 100 too).
     private static func parse(_ heads: String) -> [(name: String, value: String)] {
         var fields: [(name: String, value: String)] = []
         for line in heads.split(separator: "\r\n", omittingEmptySubsequences: true) {

@@ -50,8 +50,8 @@ final class DaemonProcess: Sendable {
     /// Number of open descriptors.
     var descriptors: Int { entries(of: "/proc/\(child.pid)/fd").count }
 
-    /// The `RLIMIT_NOFILE` that leaves it room for `count` more descriptors. The limit is one of numbers: those that are
-    /// free below the highest one in use count too.
+    /// Returns the `RLIMIT_NOFILE` that leaves room for `count` more descriptors. The limit applies to numbers: free
+    /// ones below the highest one in use count, too.
     func descriptorLimit(forMore count: Int) -> Int {
         let used = Set(entries(of: "/proc/\(child.pid)/fd").compactMap { Int($0) })
         var (limit, free) = (0, 0)

@@ -181,7 +181,7 @@ extension FakeKind {
             inject: { Authorization: "Session {token}" }
             """)
 
-    /// The same with further arguments.
+    /// Returns this kind with further arguments.
     func with(_ arguments: String...) -> FakeKind {
         var kind = self
         kind.arguments += arguments

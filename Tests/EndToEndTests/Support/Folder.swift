@@ -8,7 +8,7 @@ final class Folder: Sendable {
     /// Its path, short enough for the path of a socket below it.
     let path: String
 
-    /// A new folder that only its owner may enter.
+    /// Creates a new folder that only its owner may enter.
     init() throws {
         var template = Array("/tmp/cse2e-XXXXXX".utf8CString)
         guard unsafe mkdtemp(&template) != nil else { throw ChildError(description: "no folder in /tmp: \(errno)") }
@@ -24,7 +24,7 @@ final class Folder: Sendable {
         if unsafe getenv("COUNTERSIGN_KEEP") == nil { remove(path) }
     }
 
-    /// The path of something in it.
+    /// Returns the path of a file or folder in it.
     func path(of name: String) -> String { "\(path)/\(name)" }
 
     /// Makes a folder in it.
@@ -55,7 +55,7 @@ final class Folder: Sendable {
     /// Returns the bytes of a file; empty if there is no such file.
     func bytes(of name: String) -> [UInt8] { readFile(path(of: name)) }
 
-    /// A file as text.
+    /// Returns the text of a file.
     func text(of name: String) -> String { String(decoding: bytes(of: name), as: UTF8.self) }
 
     /// The paths of all files in it, at any depth.
@@ -76,7 +76,7 @@ func readFile(_ path: String) -> [UInt8] {
     }
 }
 
-/// The names in a folder.
+/// Returns the names in a folder.
 func entries(of path: String) -> [String] {
     guard let directory = unsafe opendir(path) else { return [] }
     defer { unsafe closedir(directory) }

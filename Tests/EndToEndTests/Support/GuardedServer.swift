@@ -156,10 +156,10 @@ final class GuardedServer: Sendable {
 final class Running: Sendable {
     private let child = Mutex<Child?>(nil)
 
-    /// From now on this one.
+    /// Sets the program that runs.
     func put(_ next: Child) { child.withLock { $0 = next } }
 
-    /// The one that runs; from now on none.
+    /// Removes and returns the program that runs.
     func take() -> Child? {
         child.withLock { child in
             defer { child = nil }

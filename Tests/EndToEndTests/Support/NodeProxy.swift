@@ -97,7 +97,7 @@ struct NodeAddresses: Sendable {
     let ordinary: UInt16
     let upstream: UInt16
 
-    /// The text with these ports in place of those that the shipped files have.
+    /// Returns the text with these ports in place of those that the shipped files have.
     func put(into text: String) -> String {
         var text = text
         for (shipped, port) in [(8000, callers), (8080, ordinary), (8081, authority), (9000, upstream)] {

@@ -129,7 +129,7 @@ struct RawResponse: Sendable {
     /// The `code` of a problem document.
     var code: String? { JSON(parsing: body)?["code"]?.string }
 
-    /// The value of a field.
+    /// Returns the value of a field.
     func field(_ name: String) -> String? {
         for line in head.split(separator: "\r\n").dropFirst() where line.lowercased().hasPrefix(name + ":") {
             return String(line.dropFirst(name.count + 1).drop { $0 == " " })

@@ -37,7 +37,7 @@ struct ScrapedMetrics: Sendable {
         }.map(\.value)
     }
 
-    /// Their sum.
+    /// Returns the sum of the values.
     func sum(_ name: String, _ labels: [String: String] = [:]) -> Double { values(name, labels).reduce(0, +) }
 
     /// The counters' samples by name and labels.
@@ -51,7 +51,7 @@ struct ScrapedMetrics: Sendable {
 }
 
 extension Bank {
-    /// The daemon's metrics, as OpenMetrics.
+    /// Returns the daemon's metrics, as OpenMetrics.
     func metrics() async throws -> ScrapedMetrics {
         let answer = try await admin("/metrics", "-H", "Accept: application/openmetrics-text")
         #expect(answer.status == 200)

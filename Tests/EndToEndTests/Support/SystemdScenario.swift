@@ -64,7 +64,7 @@ struct SystemdScenario {
     /// A listener on the socket of countersign.socket before the bank of the demonstration.
     static let bank = bank(listener: "systemd:countersign")
 
-    /// The same at another address.
+    /// Returns the configuration of the bank with another listener.
     static func bank(listener: String) -> String {
         """
         listeners:
@@ -115,7 +115,7 @@ struct DebianPackage: Sendable {
         try await Command.run(["dpkg-deb"] + arguments + [path], in: folder).output
     }
 
-    /// Its files and folders, unpacked.
+    /// Returns its files and folders, unpacked.
     func unpacked() async throws -> Folder {
         let root = try Folder()
         _ = try await Command.run(["dpkg-deb", "--raw-extract", path, root.path(of: "package")], in: folder)

@@ -190,7 +190,7 @@ package final class SessionEnd: Sendable {
         state.withLock { $0.life }.map { ContinuousClock.now + .seconds($0) }
     }
 
-    /// A request is served. Whether it is the last before all sessions end.
+    /// Counts a request. Returns true if it is the last before all sessions end.
     func isLast() -> Bool {
         state.withLock { state in
             guard state.requestsLeft > 0 else { return false }

@@ -191,7 +191,7 @@ struct DigestAnswer {
 
     subscript(name: String) -> String? { values[name] }
 
-    /// The proof that a right answer holds; with an empty method, that of the server's own.
+    /// Returns the proof that a right answer holds; with an empty method, that of the server's own.
     func proof(_ rules: DigestArea.Rules, method: String, body: [UInt8]) -> String {
         let nonce = self["nonce"] ?? ""
         var key = hash("\(rules.user):\(rules.realm):\(rules.password)")
@@ -202,7 +202,7 @@ struct DigestAnswer {
         return hash("\(key):\(nonce):\(self["nc"] ?? ""):\(self["cnonce"] ?? ""):\(protection):\(hash(request))")
     }
 
-    /// The hash by the answer's algorithm, in hexadecimal digits.
+    /// Returns the hash by the answer's algorithm, in hexadecimal digits.
     func hash(_ text: String) -> String { hash(Array(text.utf8)) }
 
     private func hash(_ bytes: [UInt8]) -> String {

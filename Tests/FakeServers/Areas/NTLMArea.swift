@@ -139,8 +139,8 @@ enum NTLMMessage {
     }
 }
 
-/// The digest that NTLM makes of a password (RFC 1320). Broken long ago, and in no library that is still kept: it is here for
-/// the fake alone.
+/// Returns NTLM's digest of a password (RFC 1320). Broken long ago, and no longer in any maintained library: it is here
+/// for the fake alone.
 func md4(_ message: [UInt8]) -> [UInt8] {
     var padded = message + [0x80]
     while padded.count % 64 != 56 { padded.append(0) }
@@ -157,7 +157,7 @@ func md4(_ message: [UInt8]) -> [UInt8] {
     return state.flatMap { word in (0..<4).map { UInt8(truncatingIfNeeded: word >> UInt32($0 * 8)) } }
 }
 
-/// The three rounds over one block (RFC 1320 §3.4).
+/// Does the three rounds over one block (RFC 1320 §3.4).
 private func rounds(_ state: [UInt32], _ words: [UInt32]) -> [UInt32] {
     var (a, b, c, d) = (state[0], state[1], state[2], state[3])
     func step(_ mixed: UInt32, _ word: Int, _ constant: UInt32, _ shift: UInt32) {

@@ -16,7 +16,7 @@ package struct FakeRequest: Sendable {
     /// The number of the connection by which it arrived; 0 without one.
     package var connection: UInt64 = 0
 
-    /// A request for that target in origin form (`/path?query`).
+    /// Creates a request for that target in origin form (`/path?query`).
     package init(
         _ method: String, _ target: String, fields: [(name: String, value: String)] = [], body: [UInt8] = []
     ) {
@@ -31,7 +31,7 @@ package struct FakeRequest: Sendable {
     /// Path and query as they came.
     package var target: String { query.map { "\(path)?\($0)" } ?? path }
 
-    /// The value of that field, without regard to case; several are joined with commas (RFC 9110 §5.3).
+    /// Returns the value of that field, without regard to case; several are joined with commas (RFC 9110 §5.3).
     package func field(_ name: String) -> String? {
         let values = fields.filter { $0.name.lowercased() == name.lowercased() }.map(\.value)
         return values.isEmpty ? nil : values.joined(separator: ", ")
@@ -56,7 +56,7 @@ package struct FakeRequest: Sendable {
     /// The value of a body that is JSON; `nil` if its type is another, or if the body is not valid.
     package var json: JSON? { mediaType == "application/json" ? JSON(parsing: body) : nil }
 
-    /// The token of `Authorization: scheme token`; the scheme without regard to case (RFC 9110 §11.4).
+    /// Returns the token of `Authorization: scheme token`; the scheme without regard to case (RFC 9110 §11.4).
     package func authorization(_ scheme: String) -> String? {
         let parts = (field("Authorization") ?? "").split(separator: " ", maxSplits: 1)
         guard parts.count == 2, parts[0].lowercased() == scheme.lowercased() else { return nil }
@@ -109,7 +109,7 @@ package struct FakeResponse: Sendable {
         /// The time before the piece is sent.
         package var delay: Duration
 
-        /// A piece of UTF-8 text.
+        /// Creates a piece of UTF-8 text.
         package init(_ text: String, after delay: Duration = .zero) {
             self.bytes = Array(text.utf8)
             self.delay = delay
@@ -129,39 +129,39 @@ package struct FakeResponse: Sendable {
         /// True if the connection closes after the response, which then has `Connection: close`.
         package var closes = false
 
-        /// A whole response, at once.
+        /// Creates a whole response, at once.
         package init() {}
     }
 
-    /// A response with those bytes.
+    /// Creates a response with those bytes.
     package init(_ status: Int, fields: [(name: String, value: String)] = [], body: [UInt8] = []) {
         self.status = status
         self.fields = fields
         self.body = .bytes(body)
     }
 
-    /// A response with a JSON body.
+    /// Returns a response with a JSON body.
     package static func json(
         _ status: Int, _ value: JSON, fields: [(name: String, value: String)] = []
     ) -> FakeResponse {
         FakeResponse(status, fields: [("Content-Type", "application/json;charset=UTF-8")] + fields, body: value.bytes)
     }
 
-    /// A response with a page.
+    /// Returns a response with a page.
     package static func html(
         _ status: Int, _ page: String, fields: [(name: String, value: String)] = []
     ) -> FakeResponse {
         FakeResponse(status, fields: [("Content-Type", "text/html;charset=UTF-8")] + fields, body: Array(page.utf8))
     }
 
-    /// A response in plain text.
+    /// Returns a response in plain text.
     package static func text(
         _ status: Int, _ text: String, fields: [(name: String, value: String)] = []
     ) -> FakeResponse {
         FakeResponse(status, fields: [("Content-Type", "text/plain;charset=UTF-8")] + fields, body: Array(text.utf8))
     }
 
-    /// The value of that field, without regard to case; several are joined with commas.
+    /// Returns the value of that field, without regard to case; several are joined with commas.
     package func field(_ name: String) -> String? {
         let values = fields.filter { $0.name.lowercased() == name.lowercased() }.map(\.value)
         return values.isEmpty ? nil : values.joined(separator: ", ")

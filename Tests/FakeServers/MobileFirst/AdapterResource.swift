@@ -12,7 +12,7 @@ package struct AdapterResource: Sendable {
     /// The resource itself, reached past all security.
     package var handle: @Sendable (FakeRequest) -> FakeResponse
 
-    /// A resource of that path and scope.
+    /// Creates a resource of that path and scope.
     package init(
         _ path: String, scope: String = "", methods: [String] = [],
         handle: @escaping @Sendable (FakeRequest) -> FakeResponse

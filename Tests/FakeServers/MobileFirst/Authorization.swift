@@ -152,7 +152,7 @@ extension MobileFirstState {
         return nil
     }
 
-    /// The client that an assertion speaks of, before it is believed.
+    /// Returns the client named by an assertion, before its verification.
     func assertedClient(_ fields: FormFields) -> String? {
         fields["client_assertion"].flatMap(SignedToken.init(compact:))?.payload["sub"]?.string
     }

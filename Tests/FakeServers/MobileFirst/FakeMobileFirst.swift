@@ -23,7 +23,7 @@ package final class FakeMobileFirst: Sendable {
     private let adapters: [AdapterResource]
     private let state: Mutex<MobileFirstState>
 
-    /// A server with those rules and resources.
+    /// Creates a server with those rules and resources.
     package init(
         rules: MobileFirstRules = MobileFirstRules(checks: [.pinCodeAttempts()]), adapters: [AdapterResource] = [],
         basePath: String = "/mfp/api", clock: FakeClock = .system, recorder: Recorder = Recorder(),

@@ -28,12 +28,12 @@ package struct MobileFirstRules: Sendable {
     /// The endpoints protected by the gateway's login page (`FakeMobileFirst.gateway`).
     package var guarded: Set<Endpoint> = []
 
-    /// A server with those checks.
+    /// Creates a server with those checks.
     package init(checks: [SecurityCheck]) {
         self.checks = checks
     }
 
-    /// The names of the checks that a scope demands, in its order; `nil` if an element is unknown.
+    /// Returns the names of the checks that a scope demands, in its order; `nil` if an element is unknown.
     func checks(inScope scope: String) -> [SecurityCheck]? {
         var result: [SecurityCheck] = []
         for element in scope.split(separator: " ").map(String.init) where element != "RegisteredClient" {
@@ -61,7 +61,7 @@ package struct ConfidentialClient: Sendable {
     /// anything.
     package var allowedScope: String
 
-    /// A confidential client.
+    /// Creates a confidential client.
     package init(id: String, secret: String, allowedScope: String) {
         self.id = id
         self.secret = secret

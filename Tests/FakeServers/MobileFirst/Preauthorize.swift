@@ -38,7 +38,7 @@ extension MobileFirstState {
         return Dictionary(members.map { ($0.name, $0.value) }) { first, _ in first }
     }
 
-    /// A check that waits for an answer and gets none while another does.
+    /// Returns a check that waits for an answer and gets none although another one does.
     private func missing(_ answers: [String: JSON], _ checks: [SecurityCheck], _ id: String, now: Int64) -> String? {
         guard !answers.isEmpty else { return nil }
         return checks.first { check in
@@ -79,7 +79,7 @@ extension MobileFirstState {
         if case .challenge = outcome { notes.record { $0.challenges[name, default: 0] += 1 } }
     }
 
-    /// A failure is sent alone; a challenge is sent beside the successes.
+    /// Returns the answer of the checks. A failure is sent alone; a challenge is sent beside the successes.
     private func reply(_ outcomes: [(name: String, outcome: SecurityCheckState.Outcome)], now: Int64) -> FakeResponse {
         var failures: [JSONMember] = []
         var challenges: [JSONMember] = []

@@ -28,10 +28,10 @@ package struct SecurityCheck: Sendable {
         /// Seconds from the login for which the user is remembered; 0 is not at all.
         package var rememberMeDurationSec: Int64 = 0
 
-        /// The product's defaults.
+        /// Creates properties with the product's defaults.
         package init() {}
 
-        /// The properties given, in seconds, and the product's defaults for the rest.
+        /// Creates properties, in seconds, with the product's defaults for the rest.
         package init(
             maxAttempts: Int64, attempting: Int64 = 120, success: Int64 = 3600, blocked: Int64 = 0,
             rememberMe: Int64 = 0
@@ -53,7 +53,7 @@ package struct SecurityCheck: Sendable {
         case wrong(String?)
     }
 
-    /// A check whose challenge is as IBM's samples have it: `errorMsg` and `remainingAttempts`.
+    /// Creates a check whose challenge is that of IBM's samples: `errorMsg` and `remainingAttempts`.
     package init(
         _ name: String, _ properties: Properties = Properties(), validate: @escaping @Sendable (JSON) -> Verdict
     ) {
@@ -65,7 +65,7 @@ package struct SecurityCheck: Sendable {
         }
     }
 
-    /// The same check with a challenge that is always that value: `{}`, `null` or anything.
+    /// Returns this check with a challenge that is always `value`: `{}`, `null` or anything.
     package func challenging(with value: JSON) -> SecurityCheck {
         var check = self
         check.challenge = { _, _ in value }
@@ -74,7 +74,7 @@ package struct SecurityCheck: Sendable {
 }
 
 extension SecurityCheck {
-    /// The sample check PinCodeAttempts: answer `{"pin": …}`, three attempts, success and block 60 s.
+    /// Returns the sample check PinCodeAttempts: answer `{"pin": …}`, three attempts, success and block 60 s.
     package static func pinCodeAttempts(
         pin: String = "1234", _ properties: Properties = Properties(maxAttempts: 3, success: 60, blocked: 60),
         name: String = "PinCodeAttempts"
@@ -85,7 +85,7 @@ extension SecurityCheck {
         }
     }
 
-    /// The sample check UserLogin: answer `{"username", "password", "rememberMe"?}`, right when both are equal.
+    /// Returns the sample check UserLogin: answer `{"username", "password", "rememberMe"?}`, right when both are equal.
     package static func userLogin(
         _ properties: Properties = Properties(maxAttempts: 3, success: 600, blocked: 60), name: String = "UserLogin"
     ) -> SecurityCheck {
@@ -101,7 +101,7 @@ extension SecurityCheck {
         }
     }
 
-    /// A check that never asks and fails at once with that object.
+    /// Returns a check that never asks and fails at once with that object.
     package static func failing(_ name: String, with failure: JSON) -> SecurityCheck {
         var check = SecurityCheck(name) { _ in .wrong(nil) }
         check.failure = failure
@@ -179,7 +179,7 @@ package struct SecurityCheckState: Sendable {
         return false
     }
 
-    /// The seconds that success still holds at that time in milliseconds; `nil` without success.
+    /// Returns the remaining seconds of success at `now`, in milliseconds; `nil` without success.
     package func secondsLeft(for check: SecurityCheck, now: Int64) -> Int64? {
         var state = self
         state.lapse(check.properties, now: now)

@@ -109,7 +109,7 @@ package struct OAuthRules: Sendable {
         /// The grants that it may use.
         package var grants: Set<String>
 
-        /// A client.
+        /// Creates a client.
         package init(
             id: String, secret: String?, key: JSON? = nil,
             grants: Set<String> = ["client_credentials", "password", "refresh_token"]
@@ -134,6 +134,6 @@ package struct OAuthRules: Sendable {
     /// True if a refresh token is valid once, and its second use revokes all that came from it (RFC 9700 §4.14.2).
     package var rotates = true
 
-    /// The rules of most tests.
+    /// Creates the rules of most tests.
     package init() {}
 }

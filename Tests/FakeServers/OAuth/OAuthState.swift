@@ -33,7 +33,7 @@ struct OAuthState: Sendable {
     private var lines = 0
     private var assertions: Set<String> = []
 
-    /// The scope of a token that is good.
+    /// Returns the scope of a valid token.
     func scope(of token: String, now: Int64) -> Set<String>? {
         tokens[token].flatMap { $0.ends > now ? $0.scope : nil }
     }

@@ -52,12 +52,12 @@ extension Fault.Effect {
     /// 401 `invalid_token` for any token.
     package static var invalidToken: Self { .answer(invalidTokenResponse) }
 
-    /// A server in trouble: that status, with `Retry-After` in seconds if it is given.
+    /// Returns a server in trouble: that status, with `Retry-After` in seconds if it is given.
     package static func unavailable(_ status: Int = 503, retryAfter: Int? = nil) -> Self {
         .answer(.html(status, "<html><body>Maintenance</body></html>", fields: retryAfterField(retryAfter)))
     }
 
-    /// A redirect to somewhere else.
+    /// Returns a redirect to another address.
     package static func redirect(to location: String) -> Self {
         .answer(FakeResponse(302, fields: [("Location", location)]))
     }
@@ -67,7 +67,7 @@ extension Fault.Effect {
         .altered { $0.body = .bytes(Array("{\"garbage\":".utf8)) }
     }
 
-    /// The right answer under another content type.
+    /// Returns the right answer under another content type.
     package static func contentType(_ type: String) -> Self {
         .altered { response in
             response.fields.removeAll { $0.name.lowercased() == "content-type" }
@@ -75,13 +75,13 @@ extension Fault.Effect {
         }
     }
 
-    /// The answer comes later by `duration`.
+    /// Delays the answer by `duration`.
     package static func delay(_ duration: Duration) -> Self { .altered { $0.delivery.delay += duration } }
 
     /// The answer never comes; the connection stays open.
     package static var hang: Self { .altered { $0.delivery.hangs = true } }
 
-    /// The connection ends after that many bytes of the answer, head included; 0 is before its first.
+    /// Ends the connection after `bytes` bytes of the answer, head included; 0: before the first.
     package static func cut(after bytes: Int, reset: Bool = false) -> Self {
         .altered {
             $0.delivery.cutsAfter = bytes
@@ -175,7 +175,7 @@ package enum Endpoint: String, Sendable, CaseIterable {
     /// `az/v1/token`.
     case token
 
-    /// The MobileFirst endpoint of that path below the API's base address (without a leading slash).
+    /// Creates the MobileFirst endpoint of that path below the API's base address (without a leading slash).
     package init(apiPath path: some StringProtocol) {
         switch path {
         case "registration/v1/self": self = .registration

@@ -7,7 +7,7 @@ internal import Synchronization
 package final class Recorder: Sendable {
     private let state: Mutex<State>
 
-    /// A recorder that has seen nothing.
+    /// Creates a recorder without events.
     package init() { state = Mutex(State()) }
 
     /// The record so far.
@@ -136,7 +136,7 @@ package struct Record: Sendable {
         check.map { answers[$0]?.count ?? 0 } ?? answers.values.reduce(0) { $0 + $1.count }
     }
 
-    /// The number of requests that were answered at that path, with any or with that status.
+    /// Returns the number of requests that were answered at that path, with any or with that status.
     package func count(_ method: String? = nil, _ path: String, status: Int? = nil) -> Int {
         transcript.count { entry in
             entry.path == path && (method ?? entry.method) == entry.method && (status ?? entry.status) == entry.status

@@ -23,7 +23,7 @@ final class Connection: Sendable {
         case wrong(String)
     }
 
-    /// The next bytes that come within that time; empty at the peer's orderly end.
+    /// Returns the next bytes that come within that time; empty at the peer's orderly end.
     func receive(within time: Duration) throws(End) -> [UInt8] {
         while true {
             try wait(for: Int32(POLLIN), within: time)
@@ -141,7 +141,7 @@ final class Descriptor: Sendable {
         return (Descriptor(ends[0]), Descriptor(ends[1]))
     }
 
-    /// A listening socket on 127.0.0.1, and the port it got; throws the error number.
+    /// Returns a listening socket on 127.0.0.1, and the port it got; throws the error number.
     static func listening(onPort port: UInt16) throws(LoopbackServerError) -> (Descriptor, UInt16) {
         let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
         let number = socket(AF_INET, type, 0)

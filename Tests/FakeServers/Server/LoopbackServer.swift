@@ -11,9 +11,10 @@ package final class LoopbackServer: Sendable {
     private let settings: Settings
     private let state: Mutex<State>
 
-    /// A server that has every request answered by that handler, on the connection's thread; not started yet.
+    /// Creates a server that has every request answered by that handler, on the connection's thread; not started yet.
     ///
-    /// Port 0 is a free one. A connection that is silent for `idle` is closed. Beyond `limit` connections further ones wait.
+    /// Port 0 is a free one. A connection that is silent for `idle` is closed. Beyond `limit` connections further ones
+    /// wait.
     package init(
         port: UInt16 = 0, idle: Duration = .seconds(75), limit: Int = 1024, recorder: Recorder = Recorder(),
         handler: @escaping @Sendable (FakeRequest) -> FakeResponse

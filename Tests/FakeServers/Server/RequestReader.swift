@@ -18,7 +18,7 @@ struct RequestReader {
     /// True if a request has begun and is not complete.
     private(set) var isInside = false
 
-    /// The next request and whether the connection may stay open after it; `nil` at the peer's orderly end.
+    /// Returns the next request and whether the connection may stay open after it; `nil` at the peer's orderly end.
     mutating func next() throws(Connection.End) -> (request: FakeRequest, staysOpen: Bool)? {
         buffer.removeFirst(position)
         position = 0
@@ -126,7 +126,7 @@ struct RequestReader {
         }
     }
 
-    /// A line without its CRLF; a lone LF or CR ends none (RFC 9112 §2.2).
+    /// Returns a line without its CRLF; a lone LF or CR does not end a line (RFC 9112 §2.2).
     private mutating func line() throws(Connection.End) -> [UInt8] {
         var searched = position
         while true {

@@ -9,7 +9,7 @@ package struct FakeClock: Sendable {
     /// The time now, in milliseconds since 1970.
     package var now: @Sendable () -> Int64
 
-    /// A clock that asks that closure.
+    /// Creates a clock that reads the time from a closure.
     package init(now: @escaping @Sendable () -> Int64) {
         self.now = now
     }
@@ -45,7 +45,7 @@ package final class ManualClock: Sendable {
     }
 }
 
-/// A date as HTTP writes it (RFC 9110 §5.6.7), of milliseconds since 1970.
+/// Returns an HTTP date (RFC 9110 §5.6.7) of milliseconds since 1970.
 package func httpDate(_ milliseconds: Int64) -> String {
     let seconds = milliseconds.quotientAndRemainder(dividingBy: 1000).quotient
     let days = seconds >= 0 ? seconds / 86_400 : 0

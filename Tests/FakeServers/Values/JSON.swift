@@ -72,7 +72,7 @@ package struct JSONMember: Sendable, Equatable {
     /// The value.
     package var value: JSON
 
-    /// A member of that name and value.
+    /// Creates a member of that name and value.
     package init(_ name: String, _ value: JSON) {
         self.name = name
         self.value = value
@@ -82,23 +82,23 @@ package struct JSONMember: Sendable, Equatable {
 extension JSON: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, ExpressibleByBooleanLiteral,
     ExpressibleByDictionaryLiteral, ExpressibleByArrayLiteral, ExpressibleByNilLiteral
 {
-    /// A string.
+    /// Creates a string.
     package init(stringLiteral value: String) { self = .string(value) }
-    /// A whole number.
+    /// Creates a whole number.
     package init(integerLiteral value: Int64) { self = .integer(value) }
     /// `true` or `false`.
     package init(booleanLiteral value: Bool) { self = .bool(value) }
-    /// An object, its members in the order written.
+    /// Creates an object, its members in the order written.
     package init(dictionaryLiteral elements: (String, JSON)...) {
         self = .object(elements.map { JSONMember($0.0, $0.1) })
     }
-    /// An array.
+    /// Creates an array.
     package init(arrayLiteral elements: JSON...) { self = .array(elements) }
     /// `null`.
     package init(nilLiteral: ()) { self = .null }
 }
 
-/// A JSON string literal (RFC 8259 §7).
+/// Returns a JSON string literal (RFC 8259 §7).
 private func quoted(_ text: String) -> String {
     var result = "\""
     for scalar in text.unicodeScalars {

@@ -14,13 +14,13 @@ struct TestPhone {
     var platform: JSON = ["id": "com.sample", "clientPlatform": "ios", "version": "1.0"]
     let send: (FakeRequest) throws -> FakeResponse
 
-    /// A telephone without a registration.
+    /// Creates a telephone without a registration.
     init(key: TestKey? = nil, send: @escaping (FakeRequest) throws -> FakeResponse) throws {
         self.key = try key ?? TestKey.shared.get()
         self.send = send
     }
 
-    /// A telephone that has registered.
+    /// Returns a telephone that has registered.
     static func registered(at server: FakeMobileFirst, key: TestKey? = nil) throws -> TestPhone {
         var phone = try TestPhone(key: key) { server.respond(to: $0) }
         #expect(try phone.register().status == 201)
@@ -57,7 +57,7 @@ struct TestPhone {
             FakeRequest("GET", "/mfp/api/az/v1/authorization?\(query)&redirect_uri=\(percentEncoded(redirect))"))
     }
 
-    /// The grant code of a redirect.
+    /// Returns the grant code of a redirect.
     func code(_ response: FakeResponse) throws -> String {
         let location = try #require(response.field("Location"))
         let query = try #require(location.split(separator: "?").last)
@@ -86,7 +86,7 @@ struct TestPhone {
             ])
     }
 
-    /// All from preauthorize (with the right PIN) to the token.
+    /// Does all steps from preauthorize (with the right PIN), and returns the token.
     func login(scope: String = "accessRestricted") throws -> String {
         #expect(try pin("1234", scope: scope).status == 200)
         return try freshToken(scope: scope)
@@ -158,7 +158,7 @@ struct TestKey: Sendable {
     }
 }
 
-/// A MobileFirst server with two checks, two resources, and a clock that the test moves.
+/// Returns a MobileFirst server with two checks, two resources, and a clock that the test moves.
 func testServer(
     _ clock: ManualClock = ManualClock(), _ change: (inout MobileFirstRules) -> Void = { _ in }
 ) -> FakeMobileFirst {

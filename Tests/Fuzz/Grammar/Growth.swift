@@ -35,7 +35,7 @@ struct Growth: Sendable {
         }
     }
 
-    /// The nanoseconds of a byte in the longest text, of each, for a table.
+    /// Returns the nanoseconds per byte of each longest text, for a table.
     func costs() -> [(what: String, cost: Double)] {
         texts.map { what, make in
             let long = make(8 * small)
@@ -43,7 +43,7 @@ struct Growth: Sendable {
         }
     }
 
-    /// The best of three.
+    /// Returns the best time of three.
     private func time(_ text: [UInt8]) -> Int {
         (0..<3).map { _ in
             let before = Self.threadTime

@@ -124,7 +124,7 @@ enum MarkedSecret {
         return forms
     }()
 
-    /// The coding in which `bytes` hold it; `nil` if they do not.
+    /// Returns the coding in which `bytes` contain the secret; `nil` if they do not.
     static func coding(in bytes: [UInt8]) -> String? {
         forms.first { holds(bytes, $0.bytes) }?.coding
     }

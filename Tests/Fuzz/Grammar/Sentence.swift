@@ -119,7 +119,7 @@ struct Choices {
         return mixed ^ (mixed >> 31)
     }
 
-    /// A number from 0 up to, but not including, `end`, which is at most 65,536. A word makes four of them.
+    /// Returns a number from 0 up to, but not including, `end`, which is at most 65,536. A word makes four of them.
     @inline(__always)
     mutating func below(_ end: Int) -> Int {
         if left == 0 {
@@ -142,7 +142,7 @@ struct Choices {
     @inline(__always)
     mutating func pick<Element>(_ elements: [Element]) -> Element { elements[below(elements.count)] }
 
-    /// A number of 64 bits that is near an end, near a power of two, small, or anything.
+    /// Returns a number of 64 bits: near a limit, near a power of two, small, or any.
     mutating func number() -> UInt64 {
         switch below(6) {
         case 0: return [0, 1, 9, 10, UInt64(UInt32.max), UInt64(Int64.max), UInt64(Int64.max) + 1, .max][below(8)]

@@ -60,7 +60,8 @@ private func check(
 }
 
 extension AnswerOracle {
-    /// True if a refusal stops a body that has waited for 100, if both come at once: then nothing of it has gone.
+    /// Returns true if a refusal that comes together with a 100 stops the body that waited for the 100: then nothing of
+    /// the body was sent.
     fileprivate func mayStopBody(of kind: FuzzedClient.Kind) -> Bool {
         kind == .expecting && interims.contains(100) && status >= 300
     }

@@ -33,7 +33,7 @@ private enum DEROracle {
         var content: [UInt8]
     }
 
-    /// The values in `bytes` as far as they can be read.
+    /// Returns the values in `bytes` as far as they can be read.
     static func values(_ bytes: [UInt8]) -> [Value] {
         var values: [Value] = []
         var index = 0
@@ -77,7 +77,7 @@ private enum DEROracle {
         return value.tag == 0x18 && digits.count == 14 ? text : nil
     }
 
-    /// A certificate whose other fields are `filling`.
+    /// Returns a certificate whose other fields are `filling`.
     static func certificate(with filling: [UInt8], _ dice: inout Dice) -> (bytes: [UInt8], dates: CertificateDates) {
         func digits(_ count: Int) -> String { String((0..<count).map { _ in Character("\(dice.below(10))") }) }
         let (short, long) = (digits(12), digits(14))

@@ -68,7 +68,7 @@ private struct FuzzedServer: ~Copyable {
         }
     }
 
-    /// True if there may be more to do with these bytes.
+    /// Returns true if there may be more to do with these bytes.
     private mutating func step(_ window: Span<UInt8>) throws(Violation) -> Bool {
         let action = machine.read(window, isOutputFull: false, wantsBody: true)
         switch action {

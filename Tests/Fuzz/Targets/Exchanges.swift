@@ -147,7 +147,7 @@ private struct ExchangePlay: ~Copyable {
         }
     }
 
-    /// The answer of a server that is hardly ever content.
+    /// Returns a server's answer, which is seldom a success.
     private mutating func head() -> ExaminedAnswer {
         let challenges: [Challenge] = [
             .challenged(), .pass, .replay, .stale, .needsBody, .refused, .challenged(), .replay,
@@ -225,7 +225,7 @@ private struct ExchangePlay: ~Copyable {
 
     // MARK: Choices
 
-    /// A choice of `count`; the first when no bytes are left.
+    /// Returns a choice of `count`; the first when no bytes are left.
     private mutating func below(_ count: Int) -> Int {
         guard position < bytes.count else { return 0 }
         defer { position += 1 }
@@ -236,7 +236,7 @@ private struct ExchangePlay: ~Copyable {
 
     private mutating func slot() -> Int? { flip() ? below(3) : nil }
 
-    /// Another slot that is missing as well; none that is tried already, as the driver leaves those out.
+    /// Returns another missing slot, other than those tried already, as the driver leaves those out.
     private mutating func other(than slot: Int) -> Int? {
         guard let other = self.slot(), other != slot, !watch.tried.contains(other) else { return nil }
         return other

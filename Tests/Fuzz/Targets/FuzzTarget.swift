@@ -51,7 +51,7 @@ struct Dice {
 
     init(_ input: Span<UInt8>) { state = input.fnv1a }
 
-    /// A number from 0 up to, but not including, `end`.
+    /// Returns a number from 0 up to, but not including, `end`.
     mutating func below(_ end: Int) -> Int {
         // splitmix64
         state &+= 0x9E37_79B9_7F4A_7C15

@@ -168,7 +168,7 @@ private func checkMoments(_ text: String) throws(Violation) {
 }
 
 extension HeldSession {
-    /// A session that a table has taken over, unless it has ended.
+    /// Returns a session that a table has taken over, unless it has ended.
     fileprivate static func sample(establishedAt: Int64, expiresAt: Int64) -> HeldSession? {
         let key = SessionKey(origin: Origin(scheme: .https, host: "a.example"), challenge: "c", credential: "d")
         var table = SessionTable<Int>()

@@ -26,7 +26,7 @@ func fuzzReplies(_ input: Span<UInt8>) throws(Violation) {
         "a command reads as something else: \(again)")
 }
 
-/// All replies of bytes that arrive in pieces, and why reading ended, if it did.
+/// Returns all replies of bytes that arrive in pieces, and the reason for the end of reading, if any.
 private func read(_ bytes: Span<UInt8>, arrivals: [Int], _ limits: ReplyReader.Limits) -> ReplyOracle.Outcome {
     var reader = ReplyReader(limits: limits)
     var outcome = ReplyOracle.Outcome()

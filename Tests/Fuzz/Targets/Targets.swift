@@ -118,7 +118,7 @@ private func checkRouting(_ path: String) throws(Violation) {
     }
 }
 
-/// The shortest spelling of an IPv6 address, as the C library knows it: a second reader of them.
+/// Returns the C library's shortest spelling of an IPv6 address: a second reader of addresses.
 private func shortest(_ address: String) -> String? {
     var bytes = in6_addr()
     guard unsafe inet_pton(AF_INET6, address, &bytes) == 1 else { return nil }

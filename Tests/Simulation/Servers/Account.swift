@@ -109,7 +109,7 @@ final class Account {
         stored = right
     }
 
-    /// A value that no other has had; every secret has the mark.
+    /// Returns a new value; every secret contains the mark.
     func makeValue() -> String {
         values.append("\(Simulation.secretMark)\(name)v\(values.count + 1)")
         return values[values.count - 1]
@@ -234,7 +234,7 @@ final class Account {
     /// The longest way of an operator's act to all nodes, in ms.
     private static let wayToNodes: Int64 = 1_000
 
-    /// True if the daemon has looked a value up so lately that a login with it may be under way.
+    /// Returns true if the daemon has looked a value up so lately that a login with it may be under way.
     func wasUsed(_ value: String) -> Bool { simulation.now - lookups[value, default: 0] < Self.longestLogin }
 
     /// The longest time of a login with its waiting, in ms.

@@ -130,7 +130,7 @@ final class ApplicationForm: Protection {
             body: LoginPageText(traits, words: words).html)
     }
 
-    /// The page of a guest, which is not a login page although it has a form.
+    /// Returns the page of a guest, which is not a login page although it has a form.
     func guestPage(_ number: Int, for request: ServerRequest) -> ServerAnswer? {
         guard traits.hasGuests else { return nil }
         if isFoundByCallers { account.disturbed() }

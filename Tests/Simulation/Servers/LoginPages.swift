@@ -143,12 +143,12 @@ struct LoginPageText {
         action = Self.action(of: traits)
     }
 
-    /// The address of the form.
+    /// Returns the address of the form.
     static func action(of traits: FormTraits) -> String {
         traits.preset == .jSecurityCheck ? "/base/j_security_check" : "/base/login"
     }
 
-    /// The names of the inputs for user and password.
+    /// Returns the names of the inputs for user and password.
     static func names(of traits: FormTraits) -> (user: String, password: String) {
         traits.preset == .jSecurityCheck ? ("j_username", "j_password") : ("user", "pass")
     }

@@ -34,7 +34,7 @@ struct OneTimeCodes {
         return true
     }
 
-    /// The code of a step (RFC 4226 §5.3).
+    /// Returns the code of a step (RFC 4226 §5.3).
     private static func code(_ step: Int64) -> String {
         let message = (0..<8).reversed().map { UInt8(truncatingIfNeeded: step >> (8 * $0)) }
         let key = SymmetricKey(data: Array("12345678901234567890".utf8))

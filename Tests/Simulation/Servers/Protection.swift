@@ -20,7 +20,7 @@ protocol Protection: AnyObject {
     var configuration: [String] { get }
     /// Returns the lines of other challenges of the same server, at that place.
     func furtherChallenges(_ place: String) -> [String]
-    /// The fields of the credential.
+    /// Returns the fields of the credential.
     func fields(of value: String) -> [String: String]
     /// Returns a demand in place of the resource, or lets the request pass; called once for each request.
     func examine(_ request: ServerRequest) -> Examination
