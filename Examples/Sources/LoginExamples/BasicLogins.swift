@@ -3,7 +3,9 @@
 
 public import ChallengeHandling
 
-/// Kaazing's sample: Basic, with another login for each realm, at some places only.
+/// Kaazing's sample: Basic at the locations of `pattern`, with one login for each realm.
+///
+/// `otherwise` serves all other realms. Throws if `pattern` is malformed.
 public func basicLogins(
     at pattern: String, realms: [String: LoginCredentials], otherwise: any LoginHandler
 ) throws(LocationError) -> DispatchChallengeHandler {
@@ -12,14 +14,14 @@ public func basicLogins(
     return try DispatchChallengeHandler().register(basic, at: pattern)
 }
 
-/// A login that is always the same.
+/// Login handler with one fixed name and password.
 public struct FixedLogin: LoginHandler {
     private let login: LoginCredentials
 
-    /// That login.
+    /// Creates a handler that answers with `login`.
     public init(_ login: LoginCredentials) { self.login = login }
 
-    /// Once only: the same again would be wrong again.
+    /// Returns the login, but only once: a rejected login would be rejected again.
     public func credentials(for request: ChallengeRequest) async throws -> LoginCredentials? {
         request.isRepeated ? nil : login
     }

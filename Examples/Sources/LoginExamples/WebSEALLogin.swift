@@ -3,25 +3,25 @@
 
 public import ChallengeHandling
 
-/// IBM's sample "ISAM": submits WebSEAL's login form, which comes with status 200 in place of whatever was asked for.
+/// IBM's sample "ISAM": submits WebSEAL's login form, which is the answer, with status 200, to any request without a session.
 public struct WebSEALHandler: GatewayChallengeHandler {
-    /// A name for failures.
+    /// Name of the gateway in failures.
     public let gatewayName = "webseal"
     private let user: String
     private let password: String
 
-    /// A handler for that user.
+    /// Creates a handler that logs in as `user`.
     public init(user: String, password: String) {
         self.user = user
         self.password = password
     }
 
-    /// The form's address is in every login page of WebSEAL.
+    /// Returns true for a login page of WebSEAL, by the address of its form.
     public func canHandleResponse(_ response: ExaminedResponse) -> Bool {
         response.text.contains("/pkmslogin.form")
     }
 
-    /// One try: the same again would only be wrong again.
+    /// Submits the form once: a rejected password would be rejected again.
     public func handleChallenge(_ challenge: GatewayChallenge) async throws -> GatewayAnswer {
         if challenge.isRepeated { return .cancel(reason: "WebSEAL does not take the password.") }
         return .submitLoginForm(

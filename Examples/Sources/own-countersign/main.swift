@@ -5,7 +5,7 @@ import ChallengeHandling
 import CountersignDaemon
 import Secrets
 
-/// A gateway that no configuration could describe, if need be. The credential is one of the daemon's sources.
+/// Handler of a gateway that no configuration can describe. The credential comes from the daemon's sources.
 struct Portal: GatewayChallengeHandler {
     let gatewayName = "portal"
 
