@@ -112,14 +112,14 @@ bench: ## beside nginx, HAProxy, Envoy, Caddy: eight minutes, results in .build/
 	@Tests/Scripts/setup $(if $(BINARY),,build) bench
 	@$(if $(QUICK),,Tests/Benchmarks/fetch)
 	@path="$(BINARY)"; if [ -z "$$path" ]; then path=$$(Tests/Scripts/release); fi; \
-	    Tests/Benchmarks/run "$$path" $(if $(QUICK),--quick,--results .build/bench/results); \
+	    Tests/Benchmarks/run "$$path" $(if $(QUICK),--quick); \
 	    Tests/Benchmarks/guard --build release $(if $(QUICK),,--instructions) "$$path"
 	@Tests/Benchmarks/micro
 
 soak: ## the release daemon as it is used, with faults of all kinds, for HOURS=1: figures, findings and plots in .build/soak
 	@$(if $(BINARY),,Tests/Scripts/setup build)
 	@path="$(BINARY)"; if [ -z "$$path" ]; then path=$$(Tests/Scripts/release); fi; \
-	    Tests/Soak/run "$$path" --hours "$(HOURS)" --results .build/soak
+	    Tests/Soak/run "$$path" --hours "$(HOURS)"
 
 conformance: ## ask nginx, HAProxy and us the same of RFC 9110 and RFC 9112, side by side
 	@Tests/Scripts/setup build conformance
