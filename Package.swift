@@ -33,7 +33,8 @@ let arguments: Target.Dependency = .product(name: "ArgumentParser", package: "sw
 let part = Context.environment["COUNTERSIGN_PART"]
 // True if the package has all that the program needs.
 let isWhole = part == nil || part == "tools"
-// The default build leaves out the tests of `make nightly`: those of fuzzers and simulations, and of applications and browsers.
+// The default build leaves out the tests of `make nightly`: those of fuzzers, simulations and fakes, and those that need applications and
+// browsers.
 let hasAllTests = Context.environment["COUNTERSIGN_TESTS"] == "all"
 
 /// A target of the program; dependencies point downward only (docs/architecture.md has the picture).
@@ -233,7 +234,6 @@ let package = Package(
                 "TestSupport", httpTypes, logging,
             ]),
         tests("DemoUpstream", ["ChallengeHandling", "TestSupport", crypto]),
-        tests("FakeServers", ["TestSupport", crypto, cryptoExtras]),
         tests(
             "CountersignDaemon",
             [
@@ -259,8 +259,15 @@ let package = Package(
     ]
 )
 
+// The whole daemon among simulated callers, servers and disks: one of the tools, and in the default build for `make verify`.
+let simulation = Target.executableTarget(
+    name: "simulation", dependencies: simulated, path: "Tests/Simulation", exclude: unsimulated + ["Tests"],
+    swiftSettings: settings)
+if Context.environment["COUNTERSIGN_TESTS"] == "simulation" { package.targets.append(simulation) }
+
 if hasAllTests || part != nil {
     package.targets += [
+        tests("FakeServers", ["TestSupport", crypto, cryptoExtras]),
         .testTarget(
             name: "FuzzTests", dependencies: fuzzed + ["TestSupport"], path: "Tests/Fuzz",
             exclude: unfuzzed + ["Driver", "Runner"],
@@ -272,7 +279,6 @@ if hasAllTests || part != nil {
                 httpTypes,
             ],
             path: "Tests/SharedSessionSimulation", exclude: ["run"], swiftSettings: settings),
-        // The whole daemon among simulated callers, servers and disks. Its program is one of the tools.
         .testTarget(
             name: "SimulationTests", dependencies: simulated, path: "Tests/Simulation",
             exclude: unsimulated + ["Program"], swiftSettings: settings),
@@ -287,12 +293,10 @@ case "tools":
     // Programs of the verification, and the daemon itself, optimized.
     package.products = []
     package.targets.removeAll { target in
-        target.type == .test || ["InventedProgram", "InventedKind"].contains(target.name)
+        target.type == .test || ["InventedProgram", "InventedKind", "LoginExamples"].contains(target.name)
     }
     package.targets += [
-        .executableTarget(
-            name: "simulation", dependencies: simulated, path: "Tests/Simulation", exclude: unsimulated + ["Tests"],
-            swiftSettings: settings),
+        simulation,
         .executableTarget(
             name: "micro-benchmarks",
             dependencies: [
