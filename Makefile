@@ -39,7 +39,7 @@ demo: ## build, and try it: a protected upstream and the proxy before it (CHECK=
 unit: ## the tests of values and machines: no Debian package, no server, no root; a minute after its own build
 	@Tests/Scripts/test --part unit
 
-test: ## all tests but those of `make nightly`, once: values, machines, real servers, a real systemd; 8 minutes on a new machine
+test: ## all tests but those of `make nightly`, once: values, machines, real servers, a real systemd; 10 to 20 minutes on a new machine with 2 cores
 	@Tests/Scripts/parts test
 
 check: ## format, house rules, shell scripts, warnings as errors, example configurations, units
