@@ -82,6 +82,21 @@ package final class LocalGate: AttemptControl {
     }
 
     /// See `AttemptControl`.
+    package func pause(of use: CredentialUse, now: Int64) -> AttemptRefusal? {
+        gate.withLock { $0.pause(use.key, digests(use), now: now) }
+    }
+
+    /// See `AttemptControl`.
+    package func recordSubmission(of use: CredentialUse, isSent: Bool, now: Int64) async {
+        await keep(gate.withLock { $0.recordSubmission(of: use.key, digests(use), isSent: isSent, now: now) })
+    }
+
+    /// See `AttemptControl`.
+    package func acceptedForms(ofCredential name: String) -> [(key: LatchKey, form: AcceptedForm)] {
+        gate.withLock { $0.acceptedForms(ofCredential: name) }
+    }
+
+    /// See `AttemptControl`.
     package func acceptance(of use: CredentialUse) -> Acceptance? {
         gate.withLock { $0.acceptance(use.key, digests(use)) }
     }

@@ -185,6 +185,17 @@ extension Exchange {
         guard let met = machine.takeConcludedChallenge() else { return }
         guard let client, let route = sessions.route, met.slot < route.slots.count, !request.isCheck else { return }
         client.meter.met(route.slots[met.slot].login.name, met.outcome)
+        if met.outcome == .answered { recordProof(in: met.slot, at: client, route) }
+    }
+
+    /// Records that a value was accepted: the request asked for a login without the new session, and does not with it.
+    private func recordProof(in slot: Int, at client: UpstreamClient, _ route: RouteSessions) {
+        guard let submission = sessions.established?.session.submission,
+            submission.use.key.challenge == route.slots[slot].key.challenge
+        else { return }
+        runtime.gate.recordAcceptance(
+            submission.use, by: route.slots[slot].login, challenge: challenge, address: client.plan.address(of: target),
+            isSafe: request.method == .get || request.method == .head, form: submission.form, now: runtime.wallClock())
     }
 
     private func report(_ verdict: SessionVerdict) {

@@ -256,7 +256,8 @@ private struct BoundedRequests: SideRequests {
 
     func send(_ request: SideRequest) async throws(SideRequestError) -> SideResponse {
         guard deadline.beginRequest() else {
-            throw SideRequestError(.timedOut, reason: "the login took longer than `timeouts.login`; nothing was sent")
+            throw SideRequestError(
+                .timedOut, reason: "the login took longer than `timeouts.login`; nothing was sent", isUnsent: true)
         }
         defer { deadline.endRequest() }
         return try await requests.send(request)

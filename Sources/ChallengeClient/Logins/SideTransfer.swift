@@ -46,7 +46,7 @@ final class SideTransfer: TransferOwner {
             stream.transfer.owner = side
             side.own = side
         } catch {
-            finish(.failure(SideRequestError(.unreachable, reason: error.description)))
+            finish(.failure(SideRequestError(.unreachable, reason: error.description, isUnsent: true)))
         }
     }
 
@@ -244,6 +244,8 @@ extension SideRequestError {
             case .unreachable: (.unreachable, meaning.words)
             }
         let publicReason = meaning.remedy.isEmpty ? words : "\(words). \(meaning.remedy)"
-        self.init(kind, reason: "\(origin): \(words) (\(failure.cause))", publicReason: publicReason)
+        self.init(
+            kind, reason: "\(origin): \(words) (\(failure.cause))", publicReason: publicReason,
+            isUnsent: meaning.isUnsent ? true : nil)
     }
 }

@@ -251,6 +251,26 @@ extension SharedAttemptGate {
         }.1
     }
 
+    /// Returns the pause of a value; see `AttemptControl.pause(of:now:)`.
+    package func pause(of use: CredentialUse, now: Int64) -> AttemptRefusal? {
+        let digests = digests(use.key, use.credential)
+        return read { $0.pause(use.key, digests, now: now) }
+    }
+
+    /// Counts a submission; see `AttemptControl.recordSubmission(of:isSent:now:)`.
+    package func recordSubmission(of use: CredentialUse, isSent: Bool, now: Int64) async {
+        let digests = digests(use.key, use.credential)
+        let (_, ticket) = applyAndQueue { gate in
+            ((), gate.recordSubmission(of: use.key, digests, isSent: isSent, now: now))
+        }
+        await waitUntilStored(ticket)
+    }
+
+    /// Returns accepted forms; see `AttemptControl.acceptedForms(ofCredential:)`.
+    package func acceptedForms(ofCredential name: String) -> [(key: LatchKey, form: AcceptedForm)] {
+        read { $0.acceptedForms(ofCredential: name) }
+    }
+
     /// Returns the record that a server has accepted the value of `use`, if any.
     package func acceptance(of use: CredentialUse) -> Acceptance? {
         let digests = digests(use.key, use.credential)
@@ -265,7 +285,7 @@ extension SharedAttemptGate {
     /// Does not wait for the disk: without the record, the value counts as never accepted, which is safe.
     func recordAcceptance(
         _ use: CredentialUse, by login: Authenticator, challenge: ExaminedResponse?, address: WebURL, isSafe: Bool,
-        now: Int64
+        form: AcceptedForm? = nil, now: Int64
     ) {
         var wasAsked = false
         if let challenge, case .challenged? = login.trigger.detector?.examine(challenge, hasSession: false) {
@@ -274,7 +294,7 @@ extension SharedAttemptGate {
         let known = acceptance(of: use)
         if let known, known.wasAsked, !wasAsked { return }
         let path = isSafe || known?.path == nil ? address.path : nil
-        _ = enqueue(.accepted(Acceptance(path: path, at: now, wasAsked: wasAsked)), of: use)
+        _ = enqueue(.accepted(Acceptance(path: path, at: now, wasAsked: wasAsked, form: form)), of: use)
     }
 
     /// Uses a step of a one-time password; see `AttemptControl.use(code:stepEnding:isUsed:now:)`.
@@ -337,6 +357,12 @@ extension SharedAttemptGate {
     /// Leaves out values that were replaced according to `credentialVersions`.
     package func closed(now: Int64, replacedIn credentialVersions: CredentialVersions?) -> [ClosedLatch] {
         read { $0.closed(now: now) { credentialVersions?.isReplaced($0, of: $1) ?? false } }
+    }
+
+    /// Forgets the submissions of a challenge, or of all for `nil`, so that its values may be sent at once.
+    package func renewBudget(of challenge: String?) {
+        let now = now()
+        _ = applyAndQueue { ((), $0.renewBudget(of: challenge, now: now)) }
     }
 
     /// Opens the latches of a challenge, or all for `nil`, and ends failure pauses. Returns the number of latches.

@@ -8,6 +8,8 @@ public struct AcceptanceTable: Sendable, Equatable {
         var key: LatchKey
         var digest: [UInt8]
         var acceptance: Acceptance
+        /// True if the value no longer counts as accepted: only its form is kept.
+        var isWithdrawn = false
     }
 
     /// Maximum accepted values per key; beyond it the oldest is dropped.
@@ -26,14 +28,25 @@ public struct AcceptanceTable: Sendable, Equatable {
 
     /// Returns the acceptance of a value, if there is one.
     public func acceptance(_ key: LatchKey, digest: [UInt8]) -> Acceptance? {
-        entries.first { $0.key == key && $0.digest == digest }?.acceptance
+        entries.first { $0.key == key && $0.digest == digest && !$0.isWithdrawn }?.acceptance
     }
 
-    /// Records the acceptance of a value; one without a path keeps the known path.
+    /// Returns the forms with which values of the credential of that name were accepted, the oldest first.
+    ///
+    /// Includes those of values that no longer count as accepted: a page must not decide anew where the next value goes.
+    public func forms(ofCredential name: String) -> [(key: LatchKey, form: AcceptedForm)] {
+        entries.compactMap { entry in
+            entry.key.credential == name ? entry.acceptance.form.map { (entry.key, $0) } : nil
+        }
+    }
+
+    /// Records the acceptance of a value; one without a path or a form keeps the known ones.
     public mutating func accept(_ key: LatchKey, digest: [UInt8], _ acceptance: Acceptance) {
         var acceptance = acceptance
         if let index = entries.firstIndex(where: { $0.key == key && $0.digest == digest }) {
-            acceptance.path = acceptance.path ?? entries.remove(at: index).acceptance.path
+            let known = entries.remove(at: index).acceptance
+            acceptance.path = acceptance.path ?? known.path
+            acceptance.form = acceptance.form ?? known.form
             entries.removeAll { $0.key == key && $0.digest == digest }
         }
         entries.append(Entry(key: key, digest: digest, acceptance: acceptance))
@@ -45,18 +58,27 @@ public struct AcceptanceTable: Sendable, Equatable {
         if entries.count > Self.limit { entries.removeFirst(entries.count - Self.limit) }
     }
 
-    /// Removes the acceptance of a value that was rejected.
+    /// Withdraws the acceptance of a value that was refused; its form stays.
     public mutating func remove(_ key: LatchKey, digest: [UInt8]) {
-        entries.removeAll { $0.key == key && $0.digest == digest }
+        entries.removeAll { $0.key == key && $0.digest == digest && $0.acceptance.form == nil }
+        for index in entries.indices where entries[index].key == key && entries[index].digest == digest {
+            entries[index].isWithdrawn = true
+        }
     }
 
     /// Adds the records that are only in `other`, as older than its own.
     public mutating func merge(_ other: AcceptanceTable) {
-        let more = other.entries.filter { acceptance($0.key, digest: $0.digest) == nil }
+        let more = other.entries.filter { entry in
+            !entries.contains { $0.key == entry.key && $0.digest == entry.digest }
+                || !entry.isWithdrawn && acceptance(entry.key, digest: entry.digest) == nil
+        }
         guard !more.isEmpty else { return }
         let own = entries
         entries = []
-        for entry in more + own { accept(entry.key, digest: entry.digest, entry.acceptance) }
+        for entry in more + own where entry.isWithdrawn || acceptance(entry.key, digest: entry.digest) == nil {
+            accept(entry.key, digest: entry.digest, entry.acceptance)
+            if entry.isWithdrawn { remove(entry.key, digest: entry.digest) }
+        }
     }
 }
 
@@ -67,7 +89,9 @@ extension AcceptanceTable {
             var members = LatchTable.members(of: entry.key, digest: entry.digest)
             members["at"] = .integer(entry.acceptance.at)
             if !entry.acceptance.wasAsked { members["unasked"] = .integer(1) }
+            if entry.isWithdrawn { members["withdrawn"] = .integer(1) }
             members["path"] = entry.acceptance.path.map { .string($0) }
+            members["form"] = entry.acceptance.form?.json
             return .object(members)
         }
         return JSONValue.object(["version": .integer(1), "accepted": .array(marks)]).serialized()
@@ -83,7 +107,11 @@ extension AcceptanceTable {
         for mark in marks {
             guard let (key, digest) = LatchTable.key(in: mark), let at = mark["at"]?.integerValue else { continue }
             let wasAsked = mark["unasked"]?.integerValue == nil
-            accept(key, digest: digest, Acceptance(path: mark["path"]?.stringValue, at: at, wasAsked: wasAsked))
+            let form = AcceptedForm(mark["form"])
+            accept(
+                key, digest: digest,
+                Acceptance(path: mark["path"]?.stringValue, at: at, wasAsked: wasAsked, form: form))
+            if mark["withdrawn"] != nil { remove(key, digest: digest) }
         }
     }
 }

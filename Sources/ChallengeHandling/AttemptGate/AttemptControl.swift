@@ -17,6 +17,15 @@ public protocol AttemptControl: Sendable {
     ///
     /// The outcome counts at once, and is on disk before the call returns, if it can be stored.
     func record(_ outcome: AttemptOutcome, of use: CredentialUse) async
+    /// Returns the reason why a value that no server has accepted waits, after a submission without a clear outcome.
+    func pause(of use: CredentialUse, now: Int64) -> AttemptRefusal?
+    /// Counts a submission of the value of `use` at `now` (ms since 1970), unless a server has accepted the value before.
+    ///
+    /// Called before the value is sent, and with `isSent: false` if it certainly was not. The count is on disk before the call
+    /// returns, if it can be stored: a process that dies before the answer has spent a submission.
+    func recordSubmission(of use: CredentialUse, isSent: Bool, now: Int64) async
+    /// Returns the forms with which values of the credential of that name were accepted, the oldest first.
+    func acceptedForms(ofCredential name: String) -> [(key: LatchKey, form: AcceptedForm)]
     /// Returns the acceptance of the value of `use`; `nil` if no server is known to have accepted it.
     func acceptance(of use: CredentialUse) -> Acceptance?
     /// Uses the step of a one-time password that ends at `end`, or only asks if `isUsed` is false.

@@ -114,6 +114,35 @@ extension AttemptGate {
         record.acceptances.acceptance(key, digest: value.own)
     }
 
+    /// Returns the pause of a value that was submitted without a clear outcome; see `AttemptControl.pause(of:now:)`.
+    package func pause(_ key: LatchKey, _ value: AttemptDigests, now: Int64) -> AttemptRefusal? {
+        guard acceptance(key, value) == nil, let count = record.submissions.submissions(key, digest: value.own),
+            count.next > now
+        else { return nil }
+        return AttemptRefusal(.submitted(count), key)
+    }
+
+    /// Counts a submission; see `AttemptControl.recordSubmission(of:isSent:now:)`. Returns the change to store first.
+    package mutating func recordSubmission(
+        of key: LatchKey, _ value: AttemptDigests, isSent: Bool, now: Int64
+    ) -> AttemptChange? {
+        guard acceptance(key, value) == nil else { return nil }
+        let known = record.submissions.submissions(key, digest: value.own)
+        var count = known?.adding(at: now) ?? SubmissionTable.Count(submissions: 1, last: now)
+        if !isSent {
+            guard let known else { return nil }
+            count = SubmissionTable.Count(submissions: known.submissions - 1, last: 0)
+        }
+        let change = AttemptChange.count(key, digest: value.own, count.submissions > 0 ? count : nil)
+        record.apply(change)
+        return change
+    }
+
+    /// Returns the forms with which values of a credential were accepted; see `AttemptControl.acceptedForms(ofCredential:)`.
+    package func acceptedForms(ofCredential name: String) -> [(key: LatchKey, form: AcceptedForm)] {
+        record.acceptances.forms(ofCredential: name)
+    }
+
     /// Records the outcome of sending a value, and returns the change to store before a caller is notified.
     package mutating func record(
         _ outcome: AttemptOutcome, of key: LatchKey, _ value: AttemptDigests
@@ -133,7 +162,8 @@ extension AttemptGate {
         // Stored once per value, and its path again after an hour.
         if case .accepted(let latest) = outcome, let stored = storedAcceptances.acceptance(key, digest: digest) {
             let isOld = latest.at.saturatingSubtract(stored.at) >= Self.rewriteAfter
-            guard isOld, stored.path != acceptance(key, value)?.path else { return nil }
+            let known = acceptance(key, value)
+            guard isOld && stored.path != known?.path || stored.form != known?.form else { return nil }
         }
         return change
     }
@@ -202,6 +232,14 @@ extension AttemptGate {
             !own.contains { $0.challenge == shared.challenge }
         }
         return own + others
+    }
+
+    /// Forgets the submissions of a challenge, or of all for nil: its values may be sent at once. Returns the change to store.
+    package mutating func renewBudget(of challenge: String?, now: Int64) -> AttemptChange? {
+        guard record.submissions.count > 0 else { return nil }
+        let change = AttemptChange.renew(challenge: challenge, until: now)
+        record.apply(change)
+        return change
     }
 
     /// Opens all latches of a challenge, or of all for nil, and ends the pauses after its failures.

@@ -4,12 +4,14 @@
 internal import Basics
 internal import Secrets
 
-/// Part of an attempt gate that survives restarts: latches, acceptances, used steps of one-time passwords.
+/// Part of an attempt gate that survives restarts: latches, acceptances, submissions, used steps of one-time passwords.
 public struct AttemptRecord: Sendable, Equatable {
     /// Rejected values.
     public var latches = LatchTable()
     /// Accepted values.
     public var acceptances = AcceptanceTable()
+    /// Submissions of values that no server has accepted.
+    public var submissions = SubmissionTable()
     /// Used steps of one-time passwords.
     public var codes = UsedCodes()
 
@@ -19,11 +21,18 @@ public struct AttemptRecord: Sendable, Equatable {
     /// Applies one change.
     public mutating func apply(_ change: AttemptChange) {
         switch change {
-        case .accept(let key, let digest, let acceptance): acceptances.accept(key, digest: digest, acceptance)
+        case .accept(let key, let digest, let acceptance):
+            acceptances.accept(key, digest: digest, acceptance)
+            submissions.set(key, digest: digest, nil)
         case .close(let key, let digest, let latch):
             latches.close(key, digest: digest, latch)
             acceptances.remove(key, digest: digest)
-        case .unlatch(let challenge, let end): _ = latches.unlatch(challenge: challenge, until: end)
+            submissions.set(key, digest: digest, nil)
+        case .count(let key, let digest, let count): submissions.set(key, digest: digest, count)
+        case .renew(let challenge, let end): _ = submissions.forget(challenge: challenge, until: end)
+        case .unlatch(let challenge, let end):
+            _ = latches.unlatch(challenge: challenge, until: end)
+            _ = submissions.forget(challenge: challenge, until: end)
         case .use(let seed, let end, let now):
             codes.removeDistant(now: now)
             codes.use(seed, stepEnding: end)
@@ -32,10 +41,13 @@ public struct AttemptRecord: Sendable, Equatable {
     }
 
     /// Merges `other`, and applies `changes` again so that removed entries do not return.
+    ///
+    /// Of submissions, those of `other` count: another process may have settled them.
     public mutating func merge(_ other: AttemptRecord, then changes: [AttemptChange] = []) {
         latches.merge(other.latches)
         acceptances.merge(other.acceptances)
         codes.merge(other.codes)
+        submissions = other.submissions
         for change in changes { apply(change) }
     }
 }
@@ -46,6 +58,10 @@ public enum AttemptChange: Sendable, Equatable {
     case accept(LatchKey, digest: [UInt8], Acceptance)
     /// A latch closes for a value, which no longer counts as accepted.
     case close(LatchKey, digest: [UInt8], Latch)
+    /// The submissions of a value that no server has accepted; `nil` forgets them.
+    case count(LatchKey, digest: [UInt8], SubmissionTable.Count?)
+    /// The submissions of a challenge, or of all for `nil`, are forgotten, up to `until` (ms since 1970).
+    case renew(challenge: String?, until: Int64)
     /// All latches of a challenge open, including those of earlier values; `nil` means every challenge.
     ///
     /// Those that closed after `until` (ms since 1970) stay closed: the change may be written long after it was made, and another

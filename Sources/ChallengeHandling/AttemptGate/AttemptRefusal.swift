@@ -15,6 +15,8 @@ public struct AttemptRefusal: Sendable, Equatable {
         case closed(Latch)
         /// The server rejected the value before.
         case latched(Latch)
+        /// No server has accepted the value, and its submissions had no clear outcome.
+        case submitted(SubmissionTable.Count)
     }
 
     /// Rule that refuses.
@@ -43,6 +45,7 @@ public struct AttemptRefusal: Sendable, Equatable {
         switch reason {
         case .answerRejected, .attemptsKept: nil
         case .closed(let latch), .latched(let latch): latch.opensAt
+        case .submitted(let count): count.next
         }
     }
 
@@ -57,15 +60,18 @@ public struct AttemptRefusal: Sendable, Equatable {
             switch latch.reason {
             case .locked:
                 "The server rejected \(credential) and locked the account. It is not sent again."
-            case .rejected: "The server rejected \(credential). It is not sent again."
+            case .rejected: "The server rejected \(credential)\(latch.cause). It is not sent again."
             }
         case .latched(let latch):
             switch latch.reason {
             case .locked:
                 "The server locked the account of \(credential) at \(Moment.text(latch.closedAt)), so it is not sent again."
             case .rejected:
-                "The server rejected \(credential) at \(Moment.text(latch.closedAt)), so it is not sent again."
+                "The server rejected \(credential) at \(Moment.text(latch.closedAt))\(latch.cause), so it is not sent again."
             }
+        case .submitted(let count):
+            "No answer has shown yet if the server accepts \(credential), which was sent \(count.text). Since the server may have "
+                + "counted that as a wrong password, it is not sent again before \(Moment.text(count.next))."
         }
     }
 
@@ -80,6 +86,9 @@ public struct AttemptRefusal: Sendable, Equatable {
                 + "means."
         case .closed(let latch) where latch.reason == .locked: return "Have the account unlocked. \(unlatch)"
         case .closed, .latched: return unlatch
+        case .submitted:
+            return
+                "Run `countersign login \(challenge)`, which tries at once and shows the answer, or change the credential."
         }
     }
 
@@ -90,14 +99,25 @@ public struct AttemptRefusal: Sendable, Equatable {
             case .answerRejected, .latched: .latched
             case .attemptsKept: .attemptsKept
             case .closed(let latch): latch.reason == .locked ? .accountLocked : .rejected
+            case .submitted: .failed
             }
         var failure = LoginFailure(code, challenge: challenge, detail: "\(why) \(remedy)", retryAt: until)
         switch reason {
         case .closed, .latched: failure.latch = key
         case .answerRejected, .attemptsKept: break
+        case .submitted: failure.isHeldBack = true
         }
         return failure
     }
+}
+
+extension Latch {
+    /// The statement that decided, after a colon; empty if unknown.
+    fileprivate var cause: String { evidence.isEmpty ? "" : ": \(evidence)" }
+}
+
+extension SubmissionTable.Count {
+    fileprivate var text: String { submissions == 1 ? "once" : "\(submissions) times" }
 }
 
 extension SecurityCheckChallenge.RemainingAttempts {

@@ -34,9 +34,12 @@ public struct Latch: Sendable, Equatable {
     public var closedAt: Int64
     /// Time of opening in ms since 1970; nil if only a changed credential or an operator opens the latch.
     public var opensAt: Int64?
+    /// Statement that decided, as a part of a sentence: "it is the login page again". Empty if unknown.
+    public var evidence: String
 
     /// Creates a latch.
-    public init(reason: Reason, closedAt: Int64, opensAt: Int64? = nil) {
+    public init(reason: Reason, closedAt: Int64, opensAt: Int64? = nil, evidence: String = "") {
+        self.evidence = evidence
         self.reason = reason
         self.closedAt = closedAt
         self.opensAt = opensAt
@@ -57,9 +60,12 @@ public struct Acceptance: Sendable, Equatable {
     public var wasAsked: Bool
     /// Time of the acceptance in ms since 1970.
     public var at: Int64
+    /// The form with which the value was accepted; nil if it was not accepted by a page's form.
+    public var form: AcceptedForm?
 
     /// Creates a record.
-    public init(path: String?, at: Int64, wasAsked: Bool = true) {
+    public init(path: String?, at: Int64, wasAsked: Bool = true, form: AcceptedForm? = nil) {
+        self.form = form
         self.wasAsked = wasAsked
         self.path = path.flatMap { $0.utf8.count <= Self.longestPath ? $0 : nil }
         self.at = at

@@ -93,6 +93,7 @@ extension LatchTable {
             members["reason"] = .string(entry.latch.reason.rawValue)
             members["closed-at"] = .integer(entry.latch.closedAt)
             members["opens-at"] = entry.latch.opensAt.map { .integer($0) }
+            if !entry.latch.evidence.isEmpty { members["evidence"] = .string(entry.latch.evidence) }
             return .object(members)
         }
         return JSONValue.object(["version": .integer(1), "latches": .array(latches)]).serialized()
@@ -118,7 +119,9 @@ extension LatchTable {
         else { return nil }
         return Entry(
             key: key, digest: digest,
-            latch: Latch(reason: reason, closedAt: closedAt, opensAt: value["opens-at"]?.integerValue))
+            latch: Latch(
+                reason: reason, closedAt: closedAt, opensAt: value["opens-at"]?.integerValue,
+                evidence: value["evidence"]?.stringValue ?? ""))
     }
 
     /// Returns a key and a value's digest as members of a JSON object.

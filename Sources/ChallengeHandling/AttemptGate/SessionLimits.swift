@@ -32,7 +32,8 @@ public struct SessionLimits: Sendable {
     /// - A rejected or latched credential needs no pause: the latch prevents sending, and a changed credential is to be
     ///   used at once. A missing credential needs no pause either.
     func pause(after failure: LoginFailure, failures: Int, now: Int64, chance: Double) -> Int64? {
-        if failure.isCancelled { return nil }
+        // The value itself waits: `login`, a change, or another process may end that at once.
+        if failure.isCancelled || failure.isHeldBack { return nil }
         let named = named(by: failure, now: now)
         switch failure.code {
         case .failed, .timedOut, .upstreamTLS:

@@ -80,9 +80,19 @@ public struct SideRequestError: Error, Sendable, Equatable {
     public var reason: String
     /// Reason for callers, without a full stop; empty if the kind suffices.
     public var publicReason: String
+    /// True if no part of the request can have reached the server.
+    public var isUnsent: Bool
 
-    /// Creates an error.
-    public init(_ kind: Kind, reason: String, publicReason: String = "") {
+    /// Creates an error. Without `isUnsent`, the kind decides: a failed handshake, for instance, sends nothing.
+    public init(_ kind: Kind, reason: String, publicReason: String = "", isUnsent: Bool? = nil) {
+        self.isUnsent =
+            isUnsent
+            ?? {
+                switch kind {
+                case .guarded, .originNotAllowed, .tls: true
+                case .badAnswer, .timedOut, .unreachable: false
+                }
+            }()
         self.kind = kind
         self.reason = reason
         self.publicReason = publicReason

@@ -37,13 +37,35 @@ public struct CredentialUse: Sendable {
         if let refusal = conversation.attempts.refusal(of: self, now: conversation.now()) { throw refusal.failure }
     }
 
+    /// Throws `login-failed` if the value was submitted without a clear outcome, and the pause after that is not over.
+    package func requireBudget(in conversation: Conversation) throws(LoginFailure) {
+        guard !key.credential.isEmpty else { return }
+        if let refusal = conversation.attempts.pause(of: self, now: conversation.now()) { throw refusal.failure }
+    }
+
+    /// Counts a submission just before it is sent. Throws `login-latched` or `login-failed` if the value must not be sent now.
+    ///
+    /// Time has passed since the lookup: another process may have closed the latch.
+    package func submit(in conversation: Conversation) async throws(LoginFailure) {
+        try requireOpenLatch(in: conversation)
+        try requireBudget(in: conversation)
+        guard !key.credential.isEmpty else { return }
+        await conversation.attempts.recordSubmission(of: self, isSent: true, now: conversation.now())
+    }
+
+    /// Takes back the last submission, whose request certainly did not reach the server.
+    package func withdrawSubmission(in conversation: Conversation) async {
+        guard !key.credential.isEmpty else { return }
+        await conversation.attempts.recordSubmission(of: self, isSent: false, now: conversation.now())
+    }
+
     /// Closes the latch durably, and returns the failure that ends the login. `serverWait` is the time until which the
     /// server asks to wait (`Retry-After`), if it does.
     ///
     /// Load balancers add `Retry-After` to any 401, so it never opens a latch: it only postpones the opening by
     /// `retry-rejected`. Only an account that the server calls locked opens at the server's time.
     public func reject(
-        _ reason: Latch.Reason, serverWait: Int64?, in conversation: Conversation
+        _ reason: Latch.Reason, serverWait: Int64?, by evidence: Evidence? = nil, in conversation: Conversation
     ) async -> LoginFailure {
         guard !key.credential.isEmpty else {
             return LoginFailure(
@@ -53,7 +75,8 @@ public struct CredentialUse: Sendable {
         let now = conversation.now()
         let opensAt = opening(reason, serverWait: serverWait, now: now)
         // The latch is closed first: even if a later step fails, the value is not sent again.
-        let latch = Latch(reason: reason, closedAt: now, opensAt: opensAt)
+        let latch = Latch(
+            reason: reason, closedAt: now, opensAt: opensAt, evidence: evidence?.sentence ?? "")
         await conversation.attempts.record(.rejected(latch), of: self)
         conversation.report(
             ConversationStep(
@@ -68,8 +91,13 @@ public struct CredentialUse: Sendable {
     }
 
     /// Records that this value was accepted, at `path` if an address showed it.
-    package func accept(at path: String? = nil, in conversation: Conversation) async {
-        await conversation.attempts.record(.accepted(Acceptance(path: path, at: conversation.now())), of: self)
+    ///
+    /// `form` is the page's form that was submitted.
+    package func accept(
+        at path: String? = nil, by form: AcceptedForm? = nil, in conversation: Conversation
+    ) async {
+        let acceptance = Acceptance(path: path, at: conversation.now(), form: form)
+        await conversation.attempts.record(.accepted(acceptance), of: self)
     }
 
     /// Removes the record of acceptance: the next refusal of this value counts.

@@ -50,6 +50,12 @@ public struct LoginFailure: Error, Sendable, Equatable {
     /// request. Another request with a challenge may lead to a login at once.
     public var lacksChallenge = false
 
+    /// True if nothing was sent, because the value waits after a submission without a clear outcome. Asking again costs nothing.
+    package var isHeldBack = false
+
+    /// True if the request that failed certainly did not reach the server.
+    var isUnsent = false
+
     /// Creates a failure.
     public init(
         _ code: Code, challenge: String, detail: String, retryAt: Int64? = nil, cause: String = "",
@@ -75,6 +81,7 @@ extension LoginFailure {
         switch error.kind {
         case .guarded(let failure):
             self = failure
+            isUnsent = true
             return
         case .timedOut:
             (code, detail) = (
@@ -99,6 +106,7 @@ extension LoginFailure {
             )
         }
         self.init(code, challenge: challenge, detail: detail, cause: error.reason)
+        isUnsent = error.isUnsent
     }
 }
 

@@ -38,6 +38,8 @@ public struct Session: Sendable {
     public var isVerified: Bool
     /// Credential use whose latch closes if the session is refused before it is verified.
     public var use: CredentialUse?
+    /// Submission that seems to have worked: the first answered request on the session shows it. `nil` if nothing is open.
+    package var submission: UnprovenSubmission?
     /// Signer of further fields for each request.
     public var signer: (any RequestSigner)?
     /// Cookies that the login set.
@@ -92,6 +94,14 @@ extension Session: Equatable {
             && left.signer === right.signer && left.cookies === right.cookies && left.connection == right.connection
             && left.injections === right.injections
     }
+}
+
+/// Submission of a value whose acceptance no address has shown yet.
+package struct UnprovenSubmission: Sendable {
+    /// The submitted value.
+    package let use: CredentialUse
+    /// The page's form that was submitted; `nil` without one.
+    package let form: AcceptedForm?
 }
 
 /// Key of a session.

@@ -119,6 +119,8 @@ struct LoginRuns {
     }
 
     private func result(of run: Run, on loop: CommandLoop, _ transcript: LoginTranscript?) async -> Ended {
+        // An operator who asks for a login decides about the value's next submission.
+        let isOnDemand = transcript != nil
         // The transcript counts the requests, even if it is not printed.
         let transcript = transcript ?? LoginTranscript(isPrinted: false)
         let sideRequests = TranscribedSideRequests(
@@ -127,6 +129,7 @@ struct LoginRuns {
         let key = run.authenticator.key
         let login = run.authenticator.login(LoginOccasion(scope: run.scope))
         services.observer.loginBegan(key, LoginCause(.command))
+        if isOnDemand { services.gate.renewBudget(of: key.challenge) }
         let before = transcript.requests
         var (result, duration) = await services.run(login, for: key, sideRequests: sideRequests)
         if case .success(let session) = result, session.isEmpty {

@@ -17,6 +17,7 @@ package final class SealedAttemptStore: AttemptStore {
     private static let latchesName = "latches"
     private static let acceptancesName = "accepted-credentials"
     private static let codesName = "totp-steps"
+    private static let submissionsName = "submissions"
 
     private let files: any StateFiles
     private let thread: StateThread
@@ -93,6 +94,9 @@ package final class SealedAttemptStore: AttemptStore {
         guard !changes.isEmpty else { return sum }
         // Includes changes that could not be stored before.
         if sum.latches != before.latches { try save(sum.latches.serialized(), as: Self.latchesName) }
+        if sum.submissions != before.submissions {
+            try save(sum.submissions.serialized(), as: Self.submissionsName)
+        }
         if sum.codes != before.codes { try save(sum.codes.serialized(), as: Self.codesName) }
         // Stored after the latches. Acceptances that only another process has changed are not written.
         if stored.acceptances != before.acceptances {
@@ -111,6 +115,15 @@ package final class SealedAttemptStore: AttemptStore {
                     reason: "the state \"\(latchesName)\" has another version; remove its file to open all latches")
             }
             record.latches = table
+        }
+        if let stored = try files.load(submissionsName) {
+            guard let table = SubmissionTable(parsing: stored.revealBytes()) else {
+                throw StateError(
+                    reason:
+                        "the state \"\(submissionsName)\" has another version; remove its file to forget what was submitted"
+                )
+            }
+            record.submissions = table
         }
         record.acceptances = AcceptanceTable(parsing: try files.load(acceptancesName)?.revealBytes() ?? [])
         record.codes = UsedCodes(parsing: try files.load(codesName)?.revealBytes() ?? [])

@@ -210,7 +210,7 @@ final class SimulatedDisk: AttemptStore, StateStore, @unchecked Sendable {
             accepted.insert(Mark(challenge: key.challenge, digest: digest))
             elsewhere[Mark(challenge: key.challenge, digest: digest)] = nil
         case .withdraw(let key, let digest): accepted.remove(Mark(challenge: key.challenge, digest: digest))
-        case .use: break
+        case .count, .renew, .use: break
         }
     }
 
