@@ -18,7 +18,7 @@ package protocol ChallengeKind: Sendable, Equatable {
     /// Returns the time at which the session is established, from the value of `login`.
     static func loginTime(_ login: Value) -> LoginTime?
     /// Reports problems of a challenge as a whole.
-    func check(_ challenge: ChallengeSettings, login: Value?)
+    func check(_ challenge: ChallengeSettings, login: Value)
 
     /// True if the challenge needs a field of a credential.
     var needsCredential: Bool { get }
@@ -67,7 +67,7 @@ extension ChallengeKind {
     }
 
     /// Reports nothing.
-    package func check(_ challenge: ChallengeSettings, login: Value?) {}
+    package func check(_ challenge: ChallengeSettings, login: Value) {}
 
     /// All needed fields.
     package var requiredFields: Set<String> { neededFields }

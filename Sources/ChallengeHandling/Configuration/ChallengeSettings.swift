@@ -171,7 +171,7 @@ extension ChallengeSettings {
             name: name, location: location, credential: credential?.name, credentialsByCaller: credential?.byCaller,
             kind: kind,
             login: loginTime, retryRejected: retryRejected, proofPath: proofPath)
-        kind.check(settings, login: login)
+        kind.check(settings, login: login ?? fields.value)
         if kind.needsCredential, fields.written(Keys.credential) == nil { fields.reportMissing(Keys.credential) }
         return settings
     }

@@ -126,8 +126,6 @@ package final class LoginMaterial: Sendable {
     let ownHandlers: any OwnHandlerSource
     /// Keys and refresh tokens.
     let tokens: TokenMaterial
-    /// Addresses that the forms of login pages went to first.
-    let verifiedForms = VerifiedForms()
     /// Sessions at identity providers.
     let providerSessions = ProviderSessions()
     private let clients = Mutex<[String: MobileFirstClient]>([:])

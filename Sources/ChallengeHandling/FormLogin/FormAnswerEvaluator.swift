@@ -3,135 +3,277 @@
 
 internal import Basics
 
-/// Evaluation of the answers to a submitted form. The order is IBM's: known failures, then evidence of success, then
-/// the login page again. A 200 alone is not evidence.
-///
-/// A rejection is based on the answer itself, on the page that its redirect leads to, and on a configured address,
-/// never on an address that only a caller chose (CONTRIBUTING, rule 3).
+/// Evaluation of the answers to a submitted form: collects the evidence, asks further addresses as long as nothing has decided,
+/// and carries out the verdict.
 struct FormAnswerEvaluator {
-    let success: [ResponseMatcher]
-    let failed: [FailureMatcher]
     let use: CredentialUse
-    let form: GatewayForm
+    /// Differences between the submission and what a browser would submit.
+    let faults: [String]
+    let sources: FormEvidence
+    /// Statements so far.
+    private(set) var evidence = EvidenceList()
+
+    private var form: GatewayForm { sources.form }
+    private var success: [ResponseMatcher] { sources.success }
+
+    init(use: CredentialUse, faults: [String] = [], sources: FormEvidence) {
+        self.use = use
+        self.faults = faults
+        self.sources = sources
+    }
 
     /// Evaluates the answer to a step before the last. Returns the page for the next step. Pages of a login may look
     /// alike: only the exact form of this step counts as the login page again.
-    func proceed(
+    mutating func proceed(
         after answer: ExaminedResponse, on client: inout GatewayClient
     ) async throws(LoginFailure) -> GatewayClient.Page {
-        try await requireNoFailure(answer, client)
-        let isVerified = try isVerified(by: answer, client)
-        if !isVerified {
-            if answer.status == 401 { throw await reject(.rejected, answer, client, by: "its status is 401") }
+        add(sources.configured(answer, "the answer"), client)
+        if !isAccepted(client) {
             if form.isShownAgain(in: answer) {
-                throw await reject(.rejected, answer, client, by: "it has the form again")
+                add([Evidence(.answer, .rejected(.wrong), "the answer has the form again")], client)
+            } else if answer.status == 401, !form.isOfPage {
+                add([Evidence(.answer, .rejected(.wrong), "the answer has status 401")], client)
+            } else if InconclusiveStatus.containsForForm(answer.status) || [401, 403].contains(answer.status) {
+                add([Evidence(.answer, .unclear, "the answer has status \(answer.status)")], client)
             }
+            addFaults(client)
+        }
+        try await requireNoRejection(answer, client)
+        if !isAccepted(client) {
             if let trouble = client.trouble(in: answer, "form") { throw trouble }
+            guard success.isEmpty, ![401, 403].contains(answer.status) else { throw noEvidence(client, answer) }
         }
-        guard isVerified || success.isEmpty && answer.status != 403 else { throw noEvidence(client, answer) }
-        guard let next = GatewayClient.redirectWithinOrigin(in: answer) else {
-            return .init(response: answer, asksForLogin: false)
-        }
+        guard let next = GatewayClient.redirectWithinOrigin(in: answer) else { return .init(response: answer) }
         let page = try await client.open(next, "redirect")
-        try await requireNoFailure(page.response, client)
-        if !isVerified, form.isShownAgain(in: page.response) {
-            throw await reject(.rejected, page.response, client, by: "its redirect leads to the form again")
+        if !isAccepted(client), form.isShownAgain(in: page.response) {
+            add([Evidence(.answer, .rejected(.wrong), "the redirect leads to the form again")], client)
         }
+        try await requireNoRejection(page.response, client)
         return page
     }
 
     /// Evaluates the answer to the last step, and returns whether the login is verified. It is verified if the server
-    /// has shown that it accepted the credential, not merely seemed to. `proof` is a configured address that shows the
-    /// login page without a session.
-    func conclude(
-        _ answer: ExaminedResponse, hasNewCookies: Bool, from loginPage: LoginPage, proof: WebURL?,
-        on client: inout GatewayClient
+    /// has shown that it accepted the credential, not merely seemed to. `proof` is an address that shows the login page
+    /// without a session.
+    mutating func conclude(
+        _ answer: ExaminedResponse, hasNewCookies: Bool, proof: LoginProof?, on client: inout GatewayClient
     ) async throws(LoginFailure) -> Bool {
-        try await requireNoFailure(answer, client)
-        var isVerified = try isVerified(by: answer, client)
-        if !isVerified { try await requireNoRefusal(answer, client) }
+        let loginPage = sources.loginPage
+        add(sources.evidence(in: answer, hasNewCookies: hasNewCookies), client)
+        addFaults(client)
+        if InconclusiveStatus.contains(answer.status), !evidence.isSettled {
+            throw client.trouble(in: answer, "form") ?? noEvidence(client, answer)
+        }
+        let isPlain = sources.isPlainServletAnswer(answer, hasNewCookies: hasNewCookies) && !evidence.isSettled
+        if !isPlain { try await requireNoRejection(answer, client) }
         let isLikely = hasNewCookies || GatewayClient.redirect(in: answer) != nil
-        var seen: WebURL?
         if let next = GatewayClient.redirectWithinOrigin(in: answer) {
             // Requested once, before the session is used otherwise: Tomcat treats the next request for that address as
-            // the one that it saved, and that must be this request. A wrong password leads to a redirect as well:
-            // without its page, only new cookies are an indication.
-            let page = try await followUp(next, "redirect", isVerified || hasNewCookies, following: .none, &client)
-            guard let page else { return isVerified }
+            // the one that it saved, and that must be this request.
+            let page = try await followUp(next, "redirect", isAccepted(client) || hasNewCookies, &client)
+            guard let page else { return isAccepted(client) }
             let isResource = loginPage.isResource(next)
-            if !isResource, next != proof { try await requireNoFailure(page.response, client) }
-            isVerified = isVerified || self.isVerified(by: page.response, reportedBy: client)
-            if !isVerified, page.asksForLogin || form.isShownAgain(in: page.response) {
-                guard hasNewCookies, isResource, success.isEmpty else {
-                    throw await reject(.rejected, page.response, client, by: "its redirect leads to the login page")
+            if !(isResource && hasNewCookies && success.isEmpty) {
+                add(sources.evidence(onLanding: page, hasNewCookies: hasNewCookies), client)
+            }
+            if isSettled(page.response), !page.asksForLogin, !form.isShownAgain(in: page.response), success.isEmpty,
+                next == proof?.address || isResource && !hasNewCookies
+            {
+                guard try await hasAsked(proof, client) else {
+                    return try requireLikely(isLikely, answer, client)
                 }
+                let sentence = "its redirect leads to \(next.path), which shows no login page any more"
+                add([Evidence(.provenAddress, .accepted, sentence)], client)
             }
-            if isSettled(page.response) { seen = next }
-        }
-        guard !isVerified else { return true }
-        guard let proof else {
-            guard success.isEmpty else { throw noEvidence(client, answer) }
-            if hasNewCookies {
-                client.report("the login seems to have worked: the answer sets new cookies")
-                return false
+            // If a proven address will show it, a page to which a redirect leads need not decide.
+            if proof == nil || next == proof?.address || !isDoubtful(client) {
+                try await requireNoRejection(page.response, client)
             }
-            if let seen, loginPage.isResource(seen) {
-                client.report("the login worked: \(seen.path) shows no login page any more")
-                return true
-            }
-            guard loginPage.isCallers else {
-                guard isLikely else { throw noEvidence(client, answer) }
-                return false
-            }
-            return try await requireOpen(loginPage.address, answer, isLikely, &client)
+        } else if [400, 401, 403].contains(answer.status), !isAccepted(client) {
+            throw client.trouble(in: answer, "form") ?? noEvidence(client, answer)
         }
-        if success.isEmpty, seen == proof {
-            client.report("the login worked: its redirect leads to \(proof.path), which shows no login page any more")
-            return true
+        if isAccepted(client) { return true }
+        guard let proof else { return try await concludeWithoutProof(answer, hasNewCookies, isLikely, &client) }
+        guard let page = try await followUp(proof.address, "check", success.isEmpty && isLikely, &client) else {
+            try await requireNoRejection(answer, client)
+            return false
         }
-        let page = try await followUp(proof, "check", success.isEmpty && isLikely, &client)
-        guard let page else { return false }
-        if self.isVerified(by: page.response, reportedBy: client) { return true }
-        if page.asksForLogin {
-            throw await reject(.rejected, page.response, client, by: "\(proof.path) shows the login page after it")
+        add(sources.configured(page.response, "\(proof.address.path)").filter { $0.meaning == .accepted }, client)
+        let isAsking = page.asksForLogin || form.isShownAgain(in: page.response)
+        if success.isEmpty || isAsking, let before = try await pageBefore(proof, isAsking: isAsking, client) {
+            add(
+                sources.evidence(at: proof.address, shows: page, before: before, hasNewCookies: hasNewCookies), client)
         }
+        try await requireNoRejection(page.response, client)
+        if case .accepted = verdict(client) { return true }
         guard success.isEmpty else { throw noEvidence(client, answer) }
-        let trouble = client.trouble(in: page.response, "check")
-        if !hasNewCookies, let trouble { throw trouble }
-        if trouble == nil { client.report("the login worked: \(proof.path) shows no login page any more") }
-        return trouble == nil
+        if let trouble = client.trouble(in: page.response, "check") {
+            guard hasNewCookies else { throw trouble }
+            return false
+        }
+        guard !isAsking else { throw noEvidence(client, answer) }
+        return try requireLikely(isLikely, answer, client)
     }
 
-    /// Evaluates the answer to a step with an extraction: known failures, then the login page again, then `success` if
-    /// configured. The extracted values are evidence as well, and are checked next. `isShown`: the answer's head has
-    /// them.
-    func requireSuccess(
-        of answer: ExaminedResponse, isShown: Bool, _ client: GatewayClient
-    ) async throws(LoginFailure) {
-        try await requireNoFailure(answer, client)
-        guard try !isVerified(by: answer, client), !isShown else { return }
-        try await requireNoRefusal(answer, client)
-        guard success.isEmpty else { throw noEvidence(client, answer) }
+    /// Returns false: the login seems to have worked. Throws without any sign of that.
+    private func requireLikely(
+        _ isLikely: Bool, _ answer: ExaminedResponse, _ client: GatewayClient
+    ) throws(LoginFailure) -> Bool {
+        guard isLikely else { throw noEvidence(client, answer) }
+        client.report(
+            "the login seems to have worked, but no address has shown that it asks for a login without a session")
+        return false
     }
 
-    /// Requires that the caller's address no longer shows the login page. It is used if the answer has no evidence of
-    /// success. A page that is still there proves nothing: the address may always show it. Only a preset's server
-    /// refuses with a plain page.
-    private func requireOpen(
-        _ address: WebURL, _ answer: ExaminedResponse, _ isLikely: Bool, _ client: inout GatewayClient
+    private mutating func concludeWithoutProof(
+        _ answer: ExaminedResponse, _ hasNewCookies: Bool, _ isLikely: Bool, _ client: inout GatewayClient
     ) async throws(LoginFailure) -> Bool {
+        let isPlain = sources.isPlainServletAnswer(answer, hasNewCookies: hasNewCookies) && !evidence.isSettled
+        if !isPlain || !sources.loginPage.isCallers { try await requireNoRejection(answer, client) }
+        guard success.isEmpty else { throw noEvidence(client, answer) }
+        if hasNewCookies {
+            client.report("the login seems to have worked: the answer sets new cookies")
+            return false
+        }
+        guard sources.loginPage.isCallers else {
+            guard isLikely else { throw noEvidence(client, answer) }
+            return false
+        }
+        // The caller's address may always show the login page: one that is still there proves nothing.
+        let address = sources.loginPage.address
         guard let page = try await followUp(address, "check", isLikely, &client) else { return false }
         if page.asksForLogin {
-            if form.isPreset, (200...299).contains(answer.status) {
-                throw await reject(
-                    .rejected, page.response, client, by: "\(address.path) shows the login page after it")
-            }
+            try await requireNoRejection(answer, client)
             throw noEvidence(client, answer)
         }
         if let trouble = client.trouble(in: page.response, "check") { throw trouble }
         return true
     }
 
+    /// Evaluates the answer to a step with an extraction: known failures, then the login page again, then `success` if
+    /// configured. The extracted values are evidence as well, and are checked next. `isShown`: the answer's head has
+    /// them.
+    mutating func requireSuccess(
+        of answer: ExaminedResponse, isShown: Bool, _ client: GatewayClient
+    ) async throws(LoginFailure) {
+        add(sources.configured(answer, "the answer"), client)
+        if isShown { add([Evidence(.configured, .accepted, "the answer has the values of `extract`")], client) }
+        if !isAccepted(client) { add(sources.evidence(in: answer, hasNewCookies: false), client) }
+        addFaults(client)
+        try await requireNoRejection(answer, client)
+        if isAccepted(client) { return }
+        if let trouble = client.trouble(in: answer, "form") { throw trouble }
+        guard success.isEmpty, ![401, 403].contains(answer.status) else { throw noEvidence(client, answer) }
+    }
+}
+
+// A provider's pages, one after the other.
+extension FormAnswerEvaluator {
+    /// Evaluates an answer of the server that got the form. Returns true once `success` has matched.
+    mutating func judge(_ response: ExaminedResponse, _ client: GatewayClient) async throws(LoginFailure) -> Bool {
+        add(sources.evidence(in: response, hasNewCookies: false), client)
+        addFaults(client)
+        try await requireNoRejection(response, client)
+        return evidence.pieces.contains { $0.source == .configured && $0.meaning == .accepted }
+    }
+}
+
+// Verdicts.
+extension FormAnswerEvaluator {
+    /// Adds statements, and reports each.
+    mutating func add(_ pieces: [Evidence], _ client: GatewayClient) {
+        for piece in pieces where !evidence.pieces.contains(piece) {
+            client.report(piece.text)
+            evidence.add(piece)
+        }
+    }
+
+    private mutating func addFaults(_ client: GatewayClient) {
+        add((faults + client.faults.sorted()).map { Evidence(.ownFault, .unclear, $0) }, client)
+    }
+
+    private func verdict(_ client: GatewayClient) -> EvidenceList.Verdict {
+        evidence.verdict(wasAccepted: use.acceptance(in: client.conversation) != nil)
+    }
+
+    private func isAccepted(_ client: GatewayClient) -> Bool {
+        if case .accepted(let piece) = verdict(client) { return piece.source != .hint }
+        return false
+    }
+
+    private func isDoubtful(_ client: GatewayClient) -> Bool {
+        switch verdict(client) {
+        case .rejected(_, let piece), .doubted(let piece): piece.source == .doubtful
+        default: false
+        }
+    }
+
+    /// Carries out the verdict if it ends the login.
+    mutating func requireNoRejection(_ response: ExaminedResponse, _ client: GatewayClient) async throws(LoginFailure) {
+        switch verdict(client) {
+        case .accepted: return
+        case .rejected(let rejection, let piece): throw await reject(rejection, piece, response, client)
+        case .doubted(let piece): throw await doubt(piece, response, client)
+        case .unclear(let piece?) where piece.source == .configured:
+            throw client.failure("The server cannot serve the login now: \(piece.sentence).", response)
+        case .unclear(let piece?) where piece.source == .ownFault && isRefused:
+            throw client.failure(
+                "The server refused the form, but it was not submitted as a browser would do it: \(piece.sentence). So this says "
+                    + "nothing about the credential. Configure the form in `login`, or use a login helper.", response)
+        case .unclear: return
+        }
+    }
+
+    /// True if a statement rejects the value.
+    private var isRefused: Bool {
+        evidence.pieces.contains { if case .rejected = $0.meaning { true } else { false } }
+    }
+
+    /// Returns the failure of a rejection, and closes the latch.
+    private func reject(
+        _ rejection: Evidence.Rejection, _ piece: Evidence, _ response: ExaminedResponse, _ client: GatewayClient
+    ) async -> LoginFailure {
+        var failure = await use.reject(
+            rejection == .locked ? .locked : .rejected,
+            serverWait: Moment.retry(after: response.fields, now: client.conversation.now()), by: piece,
+            in: client.conversation)
+        if rejection == .passwordExpired {
+            failure.detail =
+                "The password has expired and must be changed at the server first. \(failure.detail)"
+        }
+        if response.status == 403 { failure.detail += " \(Self.remedy)" }
+        return failure
+    }
+
+    /// Returns the failure of a refusal that a right value may meet too, for a value that was accepted before. It is
+    /// submitted once more, after a minute; the next such refusal counts as a rejection.
+    private func doubt(_ piece: Evidence, _ response: ExaminedResponse, _ client: GatewayClient) async -> LoginFailure {
+        await use.withdrawAcceptance(in: client.conversation)
+        client.report("the value was accepted before: it is sent again in a minute")
+        var failure = client.failure(
+            "The server seems to refuse the credential (\(piece.sentence)). It has accepted this credential before, so it is "
+                + "sent again after a minute; another refusal counts as a rejection. \(Self.remedy)", response)
+        failure.retryAt = max(failure.retryAt ?? 0, client.conversation.now().saturatingAdd(Self.pause))
+        return failure
+    }
+
+    /// The pause before a doubted value is sent again, in milliseconds.
+    private static let pause: Int64 = 60_000
+    private static let remedy =
+        "If this is not about the credential, configure `failed` and `success`, or set `prove-at` to an address that needs a "
+        + "session."
+
+    private func noEvidence(_ client: GatewayClient, _ answer: ExaminedResponse) -> LoginFailure {
+        let found = evidence.summary.isEmpty ? "" : " (\(evidence.summary))"
+        return client.failure(
+            "The server's answer to the form, with status \(answer.status), does not show whether the login worked\(found). "
+                + "Configure `success` and `failed`, or set `prove-at` to an address that needs a session.",
+            answer)
+    }
+}
+
+// Further requests.
+extension FormAnswerEvaluator {
     /// Returns whether a response alone shows that no login is needed: neither a redirect nor a server error.
     private func isSettled(_ response: ExaminedResponse) -> Bool {
         !(300...399).contains(response.status) && !InconclusiveStatus.containsForForm(response.status)
@@ -139,12 +281,11 @@ struct FormAnswerEvaluator {
 
     /// Sends one GET after the form. Returns `nil` if it failed and there is enough evidence without it.
     private func followUp(
-        _ address: WebURL, _ step: String, _ isEnough: Bool, following redirects: GatewayClient.Redirects = .all,
-        _ client: inout GatewayClient
+        _ address: WebURL, _ step: String, _ isEnough: Bool, _ client: inout GatewayClient
     ) async throws(LoginFailure) -> GatewayClient.Page? {
         let latest = client.latest
         do throws(LoginFailure) {
-            let page = try await client.fetch(address, step, following: redirects)
+            let page = try await client.fetch(address, step)
             // A check is not part of the login: values are taken from the response before.
             if step == "check" { client.restore(latest: latest) }
             return page
@@ -154,92 +295,36 @@ struct FormAnswerEvaluator {
         }
     }
 
-    /// Throws if a matcher of `failed` matches.
-    func requireNoFailure(_ response: ExaminedResponse, _ client: GatewayClient) async throws(LoginFailure) {
-        var inspection = ResponseInspection(response, ofAnyType: true)
-        for failure in failed where inspection.match(failure.matcher) == .matches {
-            client.report(
-                "the answer matches `failed` by \(failure.matcher.summary): \(failure.cause.rawValue)")
-            switch failure.cause {
-            case .wrongPassword: throw await reject(.rejected, response, client)
-            case .locked: throw await reject(.locked, response, client)
-            case .passwordExpired:
-                var rejected = await reject(.rejected, response, client)
-                rejected.detail = "The password has expired and must be changed at the server first. \(rejected.detail)"
-                throw rejected
-            case .tooManySessions:
-                throw client.failure("The server refuses another session while others exist.", response)
-            case .unavailable:
-                throw client.failure("The server says that it cannot serve the login at the moment.", response)
-            }
+    /// Returns true if a proven address is known to ask for a login without the new session.
+    private func hasAsked(_ proof: LoginProof?, _ client: GatewayClient) async throws(LoginFailure) -> Bool {
+        guard let proof else { return true }
+        return try await pageBefore(proof, isAsking: false, client) != nil
+    }
+
+    /// Returns what a proven address shows without the new session; `nil` if it asks for no login then.
+    ///
+    /// `isAsking`: it asks for one with the session. Otherwise the operator's word (`prove-at`) is enough.
+    private func pageBefore(
+        _ proof: LoginProof, isAsking: Bool, _ client: GatewayClient
+    ) async throws(LoginFailure) -> LoginPage? {
+        if let found = proof.found { return found }
+        if proof.isConfigured, !isAsking { return sources.loginPage }
+        var other = GatewayClient(
+            name: client.name, conversation: client.conversation, timeout: client.timeout,
+            asksForLogin: client.asksForLogin)
+        let page = try await other.fetch(proof.address, "check without the session")
+        guard page.asksForLogin || form.isShownAgain(in: page.response) || page.response.status == 401 else {
+            return nil
         }
+        return LoginPage(address: proof.address, source: .configured, page: page)
     }
+}
 
-    /// Throws for the login page again and for a status that refuses.
-    private func requireNoRefusal(_ answer: ExaminedResponse, _ client: GatewayClient) async throws(LoginFailure) {
-        if client.asksForLogin(answer) || form.isShownAgain(in: answer) {
-            throw await reject(.rejected, answer, client, by: "it is the login page again")
-        }
-        if answer.status == 401 { throw await reject(.rejected, answer, client, by: "its status is 401") }
-        if answer.status == 403 { throw await forbid(answer, client) }
-        if let trouble = client.trouble(in: answer, "form") { throw trouble }
-    }
-
-    /// Returns the failure for a 403, which may concern the password or the request: protection against forged requests
-    /// and rate limits use it too. A value that was accepted here before is sent again after a minute; the next 403
-    /// counts as a rejection.
-    func forbid(_ answer: ExaminedResponse, _ client: GatewayClient) async -> LoginFailure {
-        let remedy =
-            "If the status is not about the credential, configure `failed` and `success`, or set `prove-at` to an address "
-            + "that needs a session."
-        guard use.acceptance(in: client.conversation) != nil else {
-            var rejected = await reject(.rejected, answer, client, by: "its status is 403")
-            rejected.detail += " The answer to the form had status 403. \(remedy)"
-            return rejected
-        }
-        await use.withdrawAcceptance(in: client.conversation)
-        client.report(
-            "the answer to the form has status 403, for a value that was accepted before: sent again in a minute")
-        var failure = client.failure(
-            "The server answered the form with status 403. It has accepted this credential before, so it is sent "
-                + "again after a minute; another 403 counts as a rejection. \(remedy)", answer)
-        failure.retryAt = max(failure.retryAt ?? 0, client.conversation.now().saturatingAdd(Self.forbiddenPause))
-        return failure
-    }
-
-    /// The pause before a value is sent again after a 403, in milliseconds.
-    private static let forbiddenPause: Int64 = 60_000
-
-    /// Returns whether the answer to the form is evidence of success. Throws if the server is in trouble, since it has
-    /// decided nothing then.
-    private func isVerified(by answer: ExaminedResponse, _ client: GatewayClient) throws(LoginFailure) -> Bool {
-        if answer.status != 400, let trouble = client.trouble(in: answer, "form") { throw trouble }
-        return isVerified(by: answer, reportedBy: client)
-    }
-
-    /// Returns whether a response has the evidence of `success`, and reports it.
-    func isVerified(by response: ExaminedResponse, reportedBy client: GatewayClient) -> Bool {
-        var inspection = ResponseInspection(response, ofAnyType: true)
-        guard let sign = inspection.first(of: success) else { return false }
-        client.report("the login worked: the answer matches `success` by \(sign.summary)")
-        return true
-    }
-
-    /// Returns the failure of a rejection, and closes the latch. `evidence` is the reason, unless it was reported
-    /// before.
-    func reject(
-        _ reason: Latch.Reason, _ response: ExaminedResponse, _ client: GatewayClient, by evidence: String? = nil
-    ) async -> LoginFailure {
-        if let evidence { client.report("the answer to the form means a wrong password: \(evidence)") }
-        return await use.reject(
-            reason, serverWait: Moment.retry(after: response.fields, now: client.conversation.now()),
-            in: client.conversation)
-    }
-
-    private func noEvidence(_ client: GatewayClient, _ answer: ExaminedResponse) -> LoginFailure {
-        client.failure(
-            "The server's answer to the form, with status \(answer.status), does not show whether the login worked. "
-                + "Configure `success` and `failed`, or set `prove-at` to an address that needs a session.",
-            answer)
-    }
+/// An address that asks for a login without a session.
+struct LoginProof {
+    let address: WebURL
+    /// True for `prove-at`, an address that every accepted user may GET.
+    let isConfigured: Bool
+    /// The login page, if this login found it there.
+    let found: LoginPage?
 }

@@ -6,17 +6,22 @@ internal import Secrets
 
 /// HTTP client of one login at a gateway, with the cookies that it collects.
 struct GatewayClient {
-    /// A page, and if the page or a redirect to it asked for a login.
+    /// A page, and what the redirects to it have shown.
     struct Page {
         var response: ExaminedResponse
-        var asksForLogin: Bool
+        /// True if the page or a redirect to it asked for a login.
+        var asksForLogin = false
+        /// True if the head of a redirect on the way asked for a login.
+        var isAskedByRedirect = false
+        /// True if a redirect led to the page, to an address whose path names a login.
+        var isLed = false
     }
 
     /// The redirects to follow to a page.
     enum Redirects { case all, none, untilLoginPage }
 
     /// The number of redirects that are followed to a page.
-    static let redirectLimit = 5
+    static let redirectLimit = 20
 
     /// The challenge's name, for failures and steps.
     let name: String
@@ -28,6 +33,8 @@ struct GatewayClient {
     private(set) var jar = CookieJar()
     /// The last response.
     private(set) var latest: ExaminedResponse?
+    /// What a browser would have done otherwise, as sentences.
+    private(set) var faults: Set<String> = []
     /// The values extracted from answers so far.
     private(set) var extracted: [String: Secret] = [:]
     /// The end of the session as an answer states it, in milliseconds since 1970.
@@ -70,16 +77,21 @@ struct GatewayClient {
         _ address: WebURL, _ step: String, following redirects: Redirects = .all
     ) async throws(LoginFailure) -> Page {
         var address = address
-        var asksForLogin = false
+        var page = Page(response: ExaminedResponse(status: 0, url: address))
         for _ in 0...Self.redirectLimit {
             var request = SideRequest(
                 method: .get, url: address, fields: [.accept: SideRequest.pageTypes], timeout: timeout)
             request.allowsPartialBody = true
             let response = try await send(request, step)
-            asksForLogin = asksForLogin || self.asksForLogin(response)
-            guard redirects == .all || redirects == .untilLoginPage && !asksForLogin,
+            page.response = response
+            if self.asksForLogin(response) {
+                page.asksForLogin = true
+                page.isAskedByRedirect = page.isAskedByRedirect || (300...399).contains(response.status)
+            }
+            guard redirects == .all || redirects == .untilLoginPage && !page.asksForLogin,
                 let next = Self.redirectWithinOrigin(in: response)
-            else { return Page(response: response, asksForLogin: asksForLogin) }
+            else { return page }
+            page.isLed = page.isLed || next.path != address.path && next.namesLogin
             address = next
         }
         throw failure("The server answers with more than \(Self.redirectLimit) redirects, one after the other.")
@@ -107,11 +119,26 @@ struct GatewayClient {
             let isKept = jar.store(value, from: request.url, now: conversation.now())
             _ = session?.cookies?.take(value, from: request.url, now: conversation.now())
             if !isKept { report("\(step): a cookie that this address may not set was refused") }
+            if SetCookie(value, now: conversation.now()) == nil {
+                faults.insert("a cookie of the login could not be read")
+            }
         }
         let response = ExaminedResponse(
             status: answer.status, fields: answer.fields, body: answer.body, method: request.method, url: request.url)
         latest = response
         return response
+    }
+
+    /// Submits the credential. A request that certainly did not reach the server is no submission.
+    mutating func submit(
+        _ request: SideRequest, _ step: String, isFirst: Bool = true, of use: CredentialUse
+    ) async throws(LoginFailure) -> ExaminedResponse {
+        do throws(LoginFailure) {
+            return try await send(request, step)
+        } catch {
+            if isFirst, error.isUnsent { await use.withdrawSubmission(in: conversation) }
+            throw error
+        }
     }
 
     /// Makes `latest` the last response again.

@@ -12,16 +12,23 @@ struct GatewayConfirmation {
     /// True if a response asks for a login.
     let isChallenge: (ExaminedResponse) -> Bool
 
-    /// Requests the address. Only the login page itself ends the session; an overloaded or failing server leaves the
-    /// result unknown.
+    /// Requests the address. Only the login page itself ends the session, as the address shows it without a session: somebody may
+    /// have put another form there. An overloaded or failing server leaves the result unknown.
     func run(_ held: Session, _ conversation: Conversation) async -> SessionConfirmation {
         do throws(LoginFailure) {
             let inside = try await fetch(with: held, conversation)
-            if inside.asksForLogin { return .over }
-            let isInTrouble = InconclusiveStatus.contains(inside.status)
-            if isVerifying { return isInTrouble ? .unknown : inside.status == 401 ? .over : .stillGood }
+            let isInTrouble = InconclusiveStatus.contains(inside.response.status)
+            if isVerifying, !inside.asksForLogin {
+                return isInTrouble ? .unknown : inside.response.status == 401 ? .over : .stillGood
+            }
+            if inside.isAskedByRedirect { return .over }
             // A public address says nothing about the session.
-            guard try await fetch(with: nil, conversation).asksForLogin else { return .over }
+            let outside = try await fetch(with: nil, conversation)
+            guard outside.asksForLogin else { return .over }
+            if inside.asksForLogin {
+                return LoginPage(address: address, source: .configured, page: outside).looksLike(inside)
+                    ? .over : .stillGood
+            }
             return isInTrouble ? .unknown : .stillGood
         } catch {
             return .unknown
@@ -30,9 +37,8 @@ struct GatewayConfirmation {
 
     private func fetch(
         with session: Session?, _ conversation: Conversation
-    ) async throws(LoginFailure) -> (asksForLogin: Bool, status: Int) {
+    ) async throws(LoginFailure) -> GatewayClient.Page {
         var client = GatewayClient(name: name, conversation: conversation, session: session, asksForLogin: isChallenge)
-        let page = try await client.fetch(address, "confirmation", following: .untilLoginPage)
-        return (page.asksForLogin, page.response.status)
+        return try await client.fetch(address, "confirmation", following: .untilLoginPage)
     }
 }

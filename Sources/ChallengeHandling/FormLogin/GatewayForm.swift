@@ -21,9 +21,28 @@ struct GatewayForm {
         let html = HTMLPage(parsing: page.body ?? [])
         // A page that a caller chose must not redirect its form.
         base = policy.loginPage.isCallers ? page.url : html.base.flatMap(page.url.resolving) ?? page.url
-        passwordForm = step.fillsPasswordForm ? html.passwordForm : nil
-        form = passwordForm?.form ?? Self.form(of: step, in: html)
+        passwordForm =
+            step.fillsPasswordForm ? Self.passwordForm(of: html, at: page.url, base, like: policy.accepted) : nil
+        let named = passwordForm?.form ?? Self.form(of: step, in: html)
+        // A configured page may have a form with another address than the preset's.
+        form =
+            named ?? (step.page != nil && policy.loginPage.source == .named ? html.passwordForm?.form : nil)
     }
+
+    /// The names of the inputs that a credential or the configuration fills in.
+    private var filledInputs: Set<String> {
+        Set(credentialInputs.map(\.name) + step.parameters.map(\.name) + (step.document?.memberNames ?? []))
+    }
+
+    /// Differences between the submission and what a browser would submit, as sentences.
+    func faults(of use: CredentialUse) -> [String] {
+        guard let form, isOfPage, step.fillsPasswordForm || step.hiddenFields else { return [] }
+        let values = ["username", "password"].compactMap { use.credential[$0] }
+        return FormFaults.of(form, on: page, filling: filledInputs, with: values)
+    }
+
+    /// True if a form of a page is submitted as a browser does; false for an API.
+    var isOfPage: Bool { form != nil && step.body == .form && step.document == nil }
 
     /// The inputs for the user's name and the password, with the credential's fields that fill them in.
     private var credentialInputs: [(name: String, field: String)] {
@@ -68,21 +87,30 @@ struct GatewayForm {
     }
 
     /// The form to record after a login that worked. `nil` for a preset, or if nothing of the page is submitted.
-    var formToRecord: VerifiedForm.Form? {
+    var formToRecord: AcceptedForm? {
         if isPreset { return nil }
         guard let form, let url = action(of: form) else { return nil }
-        return VerifiedForm.Form(path: url.pathWithoutParameters, hidden: Set(pageInputs(of: form).map(\.name)))
+        return AcceptedForm(
+            origin: url.origin, path: url.pathWithoutParameters, inputs: Set(pageInputs(of: form).map(\.name)))
     }
 
     /// True if the form goes to the known address of a preset's server.
     var isPreset: Bool { if case .formEnding = step.target { true } else { false } }
 
-    /// Returns whether the answer shows this form again: its action and every input that was filled in.
+    /// True if the form goes to a servlet container (`j_security_check`).
+    var isServletContainers: Bool {
+        if case .formEnding(let ending) = step.target { ending == GatewayRules.servletEnding } else { false }
+    }
+
+    /// Returns whether the answer shows this form again: its action, and the input of the password, or every input that was
+    /// filled in if none of them is for a password.
     func isShownAgain(in answer: ExaminedResponse) -> Bool {
         guard let form, let url = action(of: form), let body = answer.body else { return false }
-        let names = (credentialInputs.map(\.name) + step.parameters.map(\.name)).filter { name in
+        var names = (credentialInputs.map(\.name) + step.parameters.map(\.name)).filter { name in
             form.inputs.contains { $0.name == name && $0.type != "hidden" }
         }
+        let passwords = names.filter { name in form.inputs.contains { $0.name == name && $0.type == "password" } }
+        if !passwords.isEmpty { names = passwords }
         guard !names.isEmpty else { return false }
         let html = HTMLPage(parsing: body)
         let base = html.base.flatMap(answer.url.resolving) ?? answer.url
@@ -103,7 +131,7 @@ struct GatewayForm {
             let address = policy.loginPage.isCallers ? policy.base : page.url
             let url = try client.resolve(reference, at: address, else: address)
             let inputs = Set(form.map(pageInputs)?.map(\.name) ?? [])
-            if let objection = policy.objection(toInputs: inputs) { throw client.failure(objection, page) }
+            if let objection = policy.objection(toInputs: inputs) { throw refusal(objection, client) }
             return url
         case .form:
             guard let form else {
@@ -112,9 +140,7 @@ struct GatewayForm {
                         + "the address of the form.", page)
             }
             let url = try requireAction(of: form, client)
-            if let formToRecord, let objection = policy.objection(to: formToRecord) {
-                throw client.failure(objection, page)
-            }
+            if let formToRecord, let objection = policy.objection(to: formToRecord) { throw refusal(objection, client) }
             return url
         case .formEnding(let ending):
             let url: WebURL
@@ -125,12 +151,24 @@ struct GatewayForm {
                 url = try client.resolve(ending, at: address, else: address)
             }
             guard policy.allows(url, ending: ending) else {
-                throw client.failure(
+                throw refusal(
                     "The form of the login page goes to \(url.path), which is not an expected address of the "
-                        + "server's login, so nothing was sent. If the address is right, set `login.url` to it.", page)
+                        + "server's login, so nothing was sent. If the address is right, set `login.url` to it.", client
+                )
             }
             return url
         }
+    }
+
+    /// Returns the failure for a page whose form gets nothing. A page that a caller chose concerns that caller's request only:
+    /// the next one may be tried at once.
+    private func refusal(_ objection: String, _ client: GatewayClient) -> LoginFailure {
+        var failure = client.failure(objection, page)
+        if policy.loginPage.isCallers {
+            failure.isCancelled = true
+            failure.lacksChallenge = true
+        }
+        return failure
     }
 
     /// Returns the form's action. Throws if a page would send a secret to another origin.
@@ -201,6 +239,20 @@ struct GatewayForm {
         } catch {
             throw error.loginFailure(challenge: client.name)
         }
+    }
+
+    /// Returns the login form of a page: the accepted one if the page has it, else the first. Somebody may have put another form
+    /// before the one that is known.
+    private static func passwordForm(
+        of html: HTMLPage, at address: WebURL, _ base: WebURL, like accepted: AcceptedForm?
+    ) -> PasswordForm? {
+        guard let accepted else { return html.passwordForm }
+        for form in html.forms {
+            let written = form.action ?? ""
+            let action = written.isEmpty ? address : base.resolving(written)
+            if action?.pathWithoutParameters == accepted.path, let login = PasswordForm(form) { return login }
+        }
+        return html.passwordForm
     }
 
     /// Returns the form to submit: by its action, else the one with the most of the parameters, else one with a

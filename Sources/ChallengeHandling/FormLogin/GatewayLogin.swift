@@ -18,15 +18,13 @@ public struct GatewayLogin: SessionLogin {
     public let challenged: WebURL?
     /// The address of the request that waits for the session before any challenge. `nil` if no request waits.
     public let target: WebURL?
-    /// The form of the first login that worked.
-    public let verifiedForm: VerifiedForm
     /// Time after which a latch closed by a rejection opens by itself; `nil` if it never does.
     public let retryRejectedAfter: Duration?
 
     /// Creates a login.
     public init(
         _ rules: GatewayRules, key: LatchKey, base: WebURL, proof: WebURL? = nil, challenged: WebURL? = nil,
-        target: WebURL? = nil, verifiedForm: VerifiedForm = VerifiedForm(), retryRejectedAfter: Duration? = nil
+        target: WebURL? = nil, retryRejectedAfter: Duration? = nil
     ) {
         self.rules = rules
         self.key = key
@@ -34,18 +32,18 @@ public struct GatewayLogin: SessionLogin {
         self.proof = proof
         self.challenged = challenged
         self.target = target
-        self.verifiedForm = verifiedForm
         self.retryRejectedAfter = retryRejectedAfter
     }
 
-    /// Establishes a session. Submits the form once; an answer that is neither clearly a success nor a rejection leaves
-    /// the outcome unknown.
+    /// Establishes a session. Submits the form once, from a visit that begins without cookies; an answer that is neither clearly
+    /// a success nor a rejection leaves the outcome unknown.
     public func logIn(_ conversation: Conversation) async throws(LoginFailure) -> Session {
         var client = GatewayClient(
             name: key.challenge, conversation: conversation, timeout: timeout, asksForLogin: asksForLogin)
         let use: CredentialUse
         do throws(LoginFailure) {
             use = try await CredentialUse.lookUp(key, retryRejectedAfter: retryRejectedAfter, in: conversation)
+            try use.requireBudget(in: conversation)
             // Checked before the login: a server might count half a login as an attempt.
             try await requireFields(of: use)
         } catch {
@@ -66,8 +64,11 @@ public struct GatewayLogin: SessionLogin {
         case .notFound(let miss): throw client.pageNotFound(miss)
         }
         var page = loginPage.page
-        var submitted: VerifiedForm.Form?
+        var submitted: AcceptedForm?
         var isShown = false
+        let accepted = conversation.attempts.acceptedForms(ofCredential: key.credential).last {
+            $0.key == key
+        }?.form
         for (number, step) in rules.steps.enumerated() {
             if number > 0, step.page != nil {
                 page = try await client.open(try client.resolve(step.page, at: base, else: base), "page")
@@ -75,29 +76,36 @@ public struct GatewayLogin: SessionLogin {
             // Later pages are answers to a submission; no caller chose them.
             let policy = FormActionPolicy(
                 base: base, loginPage: loginPage.leading(to: page, isFirst: number == 0),
-                verified: number == 0 ? verifiedForm.form : nil)
+                accepted: number == 0 ? accepted : nil)
             let form = GatewayForm(step, on: page.response, policy: policy)
             let request = try await form.request(filledFrom: use, by: client)
             if number == 0 { submitted = form.formToRecord }
-            // Time has passed since the lookup: another process may have closed the latch.
-            try use.requireOpenLatch(in: conversation)
+            if number == 0 {
+                try await use.submit(in: conversation)
+            } else {
+                try use.requireOpenLatch(in: conversation)
+            }
             let (before, sentAt) = (client.jar, conversation.now())
-            let answer = try await client.send(request, rules.steps.count == 1 ? "form" : "step \(number + 1)")
-            let evaluator = FormAnswerEvaluator(
-                success: step.success + (number + 1 < rules.steps.count ? [] : rules.success),
-                failed: step.failed + rules.failed, use: use, form: form)
+            let answer = try await client.submit(
+                request, rules.steps.count == 1 ? "form" : "step \(number + 1)", isFirst: number == 0, of: use)
+            var evaluator = FormAnswerEvaluator(
+                use: use, faults: form.faults(of: use),
+                sources: FormEvidence(
+                    success: step.success + (number + 1 < rules.steps.count ? [] : rules.success),
+                    failed: step.failed + rules.failed, form: form,
+                    loginPage: loginPage.leading(to: page, isFirst: number == 0), asksForLogin: asksForLogin))
             if step.provesByExtraction {
                 try await evaluator.requireSuccess(
                     of: answer, isShown: client.hasValues(of: step.extraction, in: answer), client)
                 try client.extract(step.extraction, from: answer, sentAt: sentAt)
-                page = GatewayClient.Page(response: answer, asksForLogin: false)
+                page = GatewayClient.Page(response: answer)
                 isShown = true
             } else if number + 1 < rules.steps.count {
                 page = try await evaluator.proceed(after: answer, on: &client)
             } else {
                 isShown = try await evaluator.conclude(
-                    answer, hasNewCookies: client.jar.hasMore(than: before), from: loginPage,
-                    proof: verificationAddress(loginPage), on: &client)
+                    answer, hasNewCookies: client.jar.hasMore(than: before), proof: verificationAddress(loginPage),
+                    on: &client)
             }
             if !step.extraction.isEmpty, !step.provesByExtraction, let latest = client.latest {
                 try client.extract(step.extraction, from: latest, sentAt: sentAt)
@@ -106,8 +114,11 @@ public struct GatewayLogin: SessionLogin {
         var session = try await self.session(client, of: use)
         // Without a challenge the address of its page is unknown.
         session.isRenewedAhead = !loginPage.isCallers
-        if let submitted { verifiedForm.record(submitted) }
-        if isShown { await use.accept(in: conversation) }
+        if isShown {
+            await use.accept(by: submitted, in: conversation)
+        } else if !use.key.credential.isEmpty {
+            session.submission = UnprovenSubmission(use: use, form: submitted)
+        }
         return session
     }
 
@@ -126,12 +137,16 @@ public struct GatewayLogin: SessionLogin {
 
     /// Returns the configured address that shows the login page only without a session. A configured page always asks
     /// for a login, and if a token is needed, cookies alone prove nothing.
-    private func verificationAddress(_ loginPage: LoginPage) -> WebURL? {
+    private func verificationAddress(_ loginPage: LoginPage) -> LoginProof? {
         guard !rules.steps.contains(where: \.provesByExtraction) else { return nil }
-        if let proof { return proof }
+        if let proof {
+            return LoginProof(
+                address: proof, isConfigured: true, found: proof == loginPage.address ? loginPage : nil)
+        }
         return switch loginPage.source {
-        case .configured: loginPage.address
-        case .named: base == loginPage.address ? nil : base
+        case .configured: LoginProof(address: loginPage.address, isConfigured: false, found: loginPage)
+        case .named:
+            base == loginPage.address ? nil : LoginProof(address: base, isConfigured: false, found: nil)
         case .challenged: nil
         }
     }
@@ -154,7 +169,7 @@ public struct GatewayLogin: SessionLogin {
         let address = try client.resolve(first.page, at: base, else: base)
         let page =
             first.needsNoPage
-            ? GatewayClient.Page(response: ExaminedResponse(status: 200, url: address), asksForLogin: false)
+            ? GatewayClient.Page(response: ExaminedResponse(status: 200, url: address))
             : try await client.open(address, "page")
         return .found(LoginPage(address: address, source: .named, page: page))
     }

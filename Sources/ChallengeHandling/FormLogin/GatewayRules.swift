@@ -190,10 +190,13 @@ extension GatewayRules {
         ],
         steps: [
             GatewayStep(
-                target: .formEnding("j_security_check"),
+                target: .formEnding(servletEnding),
                 parameters: parts([("j_username", "{username}"), ("j_password", "{password}")]), hiddenFields: true)
         ],
         passingCookies: ["WASReqURL", "WASPostParam"])
+
+    /// Ending of the address of a servlet container's login (Jakarta Servlet §13.6.3).
+    static let servletEnding = "j_security_check"
 
     /// IBM WebSEAL (Tivoli Access Manager, Security Access Manager, Verify Access).
     public static let webSEAL = GatewayRules(
@@ -221,15 +224,16 @@ extension GatewayRules {
                 ("HPDIA0200W", .wrongPassword),
             ]))
 
+    /// Words in the paths of login pages.
+    static let loginWords = ["login", "log-in", "log_in", "logon", "signin", "sign-in", "sign_in"]
+
     /// A login page of any application, recognised by its form with one password input.
     ///
     /// The page's form is filled in as a browser would do it: the user's name is put into the text input before the
     /// password, and hidden inputs and the submit button are included.
     public static let passwordForm = GatewayRules(
         detect: [ResponseMatcher(hasPasswordForm: true)],
-        hints: ["login", "log-in", "log_in", "logon", "signin", "sign-in", "sign_in"].map {
-            ResponseMatcher(redirectTo: [$0])
-        },
+        hints: loginWords.map { ResponseMatcher(redirectTo: [$0]) },
         steps: [GatewayStep(target: .form, hiddenFields: true, fillsPasswordForm: true)])
 
     private static func parts(_ parts: [(String, String)]) -> [GatewayStep.Part] {

@@ -57,7 +57,7 @@ extension GatewaySettings: ChallengeKind {
         let (origin, helpers) = (upstream.url.origin, site.material.helpers)
         let key = LatchKey(origin: origin, challenge: challenge.name, credential: credential)
         let base = challenge.loginAddress(at: upstream)
-        let (proof, form) = (challenge.proofAddress(at: upstream), site.material.verifiedForms.form(of: key))
+        let proof = challenge.proofAddress(at: upstream)
         let logout = logout.flatMap { $0.logout(of: challenge.name, at: upstream.url) }
         let route = through.isEmpty ? nil : SignOnRoute(from: origin, through: through)
         let providers = route.map { ($0, site.material.providerSessions.sessions(on: $0, for: key)) }
@@ -74,8 +74,7 @@ extension GatewaySettings: ChallengeKind {
             makeLogin: { [helper] occasion in
                 let login = GatewayLogin(
                     rules, key: key, base: base, proof: proof, challenged: occasion.challenge?.url,
-                    target: occasion.challenge == nil ? occasion.target : nil, verifiedForm: form,
-                    retryRejectedAfter: retry)
+                    target: occasion.challenge == nil ? occasion.target : nil, retryRejectedAfter: retry)
                 if let helper {
                     return HelperLogin(
                         gateway: login, helper: helper.helper, page: helper.page.flatMap { $0.resolved(at: base) },

@@ -140,13 +140,19 @@ extension GatewaySettings {
     }
 
     /// Warns if a page may decide the form's address, and no configured address guarantees that page.
-    package func check(_ challenge: ChallengeSettings, login value: Value?) {
-        guard let first = login.first, first.target == .form, first.page == nil, challenge.proofPath == nil else {
+    ///
+    /// The preset `form` means the same as a written `url: form`.
+    package func check(_ challenge: ChallengeSettings, login value: Value) {
+        let isDecidedByPage =
+            login.first.map { $0.target == .form || $0.target == nil && preset == .form } ?? (preset == .form)
+        guard isDecidedByPage, helper == nil, login.first?.page == nil, challenge.proofPath == nil, through.isEmpty
+        else {
             return
         }
-        value?.report(
-            "until the first login succeeds, any page that a caller requests can decide where the form is sent: set `page` or "
-                + "`url`, or set `prove-at` to a path that needs a session",
+        value.report(
+            "until the first login succeeds, the page at the upstream's address, or one to which the server redirects a "
+                + "request, decides where the form is sent: set `login.page` or `login.url`, or set `prove-at` to a path that "
+                + "needs a session",
             severity: .warning)
     }
 }

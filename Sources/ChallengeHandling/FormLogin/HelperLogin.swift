@@ -23,6 +23,7 @@ struct HelperLogin: SessionLogin {
         do throws(LoginFailure) {
             use = try await CredentialUse.lookUp(
                 gateway.key, retryRejectedAfter: gateway.retryRejectedAfter, in: conversation)
+            try use.requireBudget(in: conversation)
         } catch {
             // A waiting request may continue if certainly no login is needed.
             if gateway.target != nil, page == nil,
@@ -84,6 +85,7 @@ struct HelperLogin: SessionLogin {
         guard question.text.count <= LoginHelperQuestion.limit else {
             throw failure("The credential and the address are longer than the 4 KiB that a login helper gets")
         }
+        try await use.submit(in: conversation)
         let askedAt = conversation.now()
         client.report("helper: started")
         let bytes: Secret
@@ -125,12 +127,14 @@ struct HelperLogin: SessionLogin {
         var failed: LoginFailure
         switch cause {
         case .known(let known):
+            let piece = Evidence(.configured, known.meaning, "the login helper says \(known.rawValue)")
             client.report("helper: \(known.rawValue)")
             switch known {
-            case .wrongPassword: failed = await use.reject(.rejected, serverWait: nil, in: client.conversation)
-            case .locked: failed = await use.reject(.locked, serverWait: nil, in: client.conversation)
+            case .wrongPassword:
+                failed = await use.reject(.rejected, serverWait: nil, by: piece, in: client.conversation)
+            case .locked: failed = await use.reject(.locked, serverWait: nil, by: piece, in: client.conversation)
             case .passwordExpired:
-                failed = await use.reject(.rejected, serverWait: nil, in: client.conversation)
+                failed = await use.reject(.rejected, serverWait: nil, by: piece, in: client.conversation)
                 failed.detail =
                     "The password has expired and must be changed at the server first. \(failed.detail)"
             case .tooManySessions:
@@ -210,16 +214,28 @@ struct HelperLogin: SessionLogin {
         case .stillGood: await use.accept(in: conversation)
         case .unknown: break
         case .over:
+            let piece = Evidence(
+                .doubtful, .rejected(.wrong),
+                "\(proof.path) still asks for a login with the session of the login helper")
             conversation.report(
                 ConversationStep(
                     challenge: name,
                     text: "helper: its session does not work, \(proof.path) still asks for a login"))
-            var rejected = await use.reject(.rejected, serverWait: nil, in: conversation)
-            rejected.detail +=
-                " The login helper reported no failure, but \(proof.path) still asks for a login with its session."
+            // The address may be in trouble itself, or somebody may have written the words of `detect` there.
+            if use.acceptance(in: conversation) != nil {
+                await use.withdrawAcceptance(in: conversation)
+                var doubted = failure("The login helper reported no failure, but \(piece.sentence)")
+                doubted.retryAt = conversation.now().saturatingAdd(Self.pause)
+                throw doubted
+            }
+            var rejected = await use.reject(.rejected, serverWait: nil, by: piece, in: conversation)
+            rejected.detail += " The login helper reported no failure."
             throw rejected
         }
     }
+
+    /// The pause before a doubted value is sent again, in milliseconds.
+    private static let pause: Int64 = 60_000
 
     /// Returns a failure that says nothing about the credential. `detail` has no full stop.
     private func failure(_ detail: String, _ cause: String? = nil) -> LoginFailure {

@@ -93,6 +93,19 @@ struct LoginPage {
     /// True if a caller chose the page to fill in.
     var isCallers: Bool { source == .challenged }
 
+    /// True if the page stands at the requested address itself, where others may write a page too.
+    var isInPlace: Bool {
+        source != .named && page.response.url.pathWithoutParameters == address.pathWithoutParameters
+    }
+
+    /// Returns whether another page is at this page's address and has the same forms.
+    func looksLike(_ other: GatewayClient.Page) -> Bool {
+        let (own, other) = (page.response, other.response)
+        guard own.url.pathWithoutParameters == other.url.pathWithoutParameters else { return false }
+        if (300...399).contains(other.status) { return true }
+        return HTMLPage(parsing: own.body ?? []).outline == HTMLPage(parsing: other.body ?? []).outline
+    }
+
     /// Returns whether a caller met the page at `url`. Such an address may always show the form, so the form there
     /// proves nothing.
     func isResource(_ url: WebURL) -> Bool { isCallers && url.path == address.path }
@@ -103,7 +116,22 @@ struct LoginPage {
     }
 }
 
+extension HTMLPage {
+    /// Actions and visible inputs of all forms, by which a page is recognised.
+    fileprivate var outline: [[String]] {
+        forms.map { form in
+            [String(form.actionPath)] + form.inputs.filter { $0.type != "hidden" }.map { "\($0.type) \($0.name)" }
+        }
+    }
+}
+
 extension WebURL {
+    /// True if the path has a word of a login page.
+    var namesLogin: Bool {
+        let path = Array(path.utf8)
+        return GatewayRules.loginWords.contains { path.containsWord(lowercased: Array($0.utf8)) }
+    }
+
     /// The address without its query. `nil` if servers may read its path in more than one way.
     var plain: WebURL? {
         let lowered = path.lowercased()

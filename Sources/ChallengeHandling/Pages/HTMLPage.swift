@@ -11,6 +11,10 @@ package struct HTMLPage: Sendable, Equatable {
         package var isPost: Bool
         /// The inputs in order.
         package var inputs: [Input]
+        /// Names of lists and text areas, which a browser submits and a login does not.
+        package var unfilled: Set<String> = []
+        /// True if the page has the form's end.
+        package var isEnded = false
 
         /// Creates a form.
         package init(action: String?, isPost: Bool = false, inputs: [Input] = []) {
@@ -43,12 +47,15 @@ package struct HTMLPage: Sendable, Equatable {
 
         /// True if the input is disabled, so that a browser does not submit it.
         package var isDisabled: Bool
+        /// True if a browser does not submit the form while the input is empty.
+        package var isRequired: Bool
 
         /// Creates an input.
         package init(
             name: String, type: String, value: String, isChecked: Bool = false, autocomplete: String = "",
-            isDisabled: Bool = false
+            isDisabled: Bool = false, isRequired: Bool = false
         ) {
+            self.isRequired = isRequired
             self.name = name
             self.type = type
             self.value = value
@@ -64,7 +71,7 @@ package struct HTMLPage: Sendable, Equatable {
                 name: tag["name"] ?? "", type: type, value: tag["value"] ?? (isBox ? "on" : ""),
                 isChecked: isBox && tag["checked"] != nil,
                 autocomplete: tag["autocomplete"].map(HTMLPage.trimmed)?.lowercased() ?? "",
-                isDisabled: tag["disabled"] != nil)
+                isDisabled: tag["disabled"] != nil, isRequired: tag["required"] != nil)
         }
     }
 
@@ -88,6 +95,7 @@ package struct HTMLPage: Sendable, Equatable {
         while let tag = scanner.next() {
             switch tag.name {
             case "form" where tag.isEnd:
+                if isInForm { forms[forms.count - 1].isEnded = true }
                 isInForm = false
             case "form" where !isInForm:
                 // A form within a form is ignored (WHATWG HTML §13.2.6.4.7).
@@ -101,6 +109,12 @@ package struct HTMLPage: Sendable, Equatable {
             case "button" where isInForm && !tag.isEnd && inputs < Self.inputLimit:
                 inputs += 1
                 forms[forms.count - 1].inputs.append(Input(tag, defaultType: "submit"))
+            case "select" where isInForm && !tag.isEnd && inputs < Self.inputLimit,
+                "textarea" where isInForm && !tag.isEnd && inputs < Self.inputLimit:
+                inputs += 1
+                if tag["disabled"] == nil, let name = tag["name"], !name.isEmpty {
+                    forms[forms.count - 1].unfilled.insert(name)
+                }
             case "base" where !tag.isEnd && base == nil:
                 base = tag["href"].map(Self.trimmed)
             default:

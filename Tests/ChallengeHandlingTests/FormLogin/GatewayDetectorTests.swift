@@ -187,7 +187,9 @@ struct GatewayConfirmationTests {
             (200, Portal.form, .over), (401, "", .over), (500, "", .unknown), (429, "", .unknown),
             (408, "", .unknown),
         ] {
-            let rig = Portal.rig([Portal.get("/whoami", status, body, sends: "sid=1")])
+            let asked = Portal.get("/whoami", status, body, sends: "sid=1")
+            let outside = body.isEmpty || body.hasPrefix("<p>") ? [] : [Portal.get("/whoami", 200, Portal.form)]
+            let rig = Portal.rig([asked] + outside)
             #expect(try await confirm(rig, proof: proof) == expected, "\(status)")
         }
         let lost = Portal.get("/whoami", sends: "sid=1").replying(.failure(SideRequestError(.timedOut, reason: "late")))
@@ -202,7 +204,14 @@ struct GatewayConfirmationTests {
         #expect(try await confirm(Portal.rig([inside, Portal.get("/app/home", 200, Portal.form)])) == .stillGood)
         #expect(try await confirm(Portal.rig([inside, Portal.get()])) == .over)
         let out = Portal.get("/app/home", 200, Portal.form, sends: "sid=1")
-        #expect(try await confirm(Portal.rig([out])) == .over)
+        #expect(try await confirm(Portal.rig([out, Portal.get("/app/home", 200, Portal.form)])) == .over)
+        let written = Portal.get("/app/home", 200, "<form><input name=q></form>" + Portal.form, sends: "sid=1")
+        let inPlace = [Portal.get("/app/home", 200, Portal.form)]
+        let elsewhere = [Portal.get("/app/home", 302, to: "/login"), Portal.get("/login", 200, Portal.form)]
+        for outside in [inPlace, elsewhere] {
+            let confirmed = try await confirm(Portal.rig([written] + outside))
+            #expect(confirmed == .stillGood, "somebody wrote a form on the page")
+        }
         let trouble = Portal.get("/app/home", 503, "", sends: "sid=1")
         #expect(try await confirm(Portal.rig([trouble, Portal.get("/app/home", 200, Portal.form)])) == .unknown)
         #expect(try await confirm(Portal.rig([trouble, Portal.get("/app/home", 503, "")])) == .over)

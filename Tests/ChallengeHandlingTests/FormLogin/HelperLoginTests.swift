@@ -152,7 +152,7 @@ struct HelperLoginTests {
 
     @Test("a session that a configured address does not accept is a rejection, whatever the helper says")
     func disproved() async throws {
-        let rig = Portal.rig([shown(), shown(sends: "sid=1")])
+        let rig = Portal.rig([shown(), shown(sends: "sid=1"), shown()])
         let helpers = helpers(#"{"cookies":[{"name":"sid","value":"1"}]}"#)
         let login = try login(helpers)
         #expect(await rig.lose(login).code == .rejected)

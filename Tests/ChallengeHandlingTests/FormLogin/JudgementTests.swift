@@ -161,14 +161,15 @@ struct JudgementTests {
         #expect(await rig([]).lose(login).code == .latched)
     }
 
-    @Test("new cookies alone do not mark a value as accepted, so a 403 to it is a rejection at once")
+    @Test("new cookies alone do not mark a value as accepted, so its next submission waits")
     func likelyIsNotShown() async throws {
         let first = Portal.rig([Self.open, Self.home, Portal.post(set: ["JSESSIONID=2; Path=/app"])])
-        _ = try await first.logIn(atCallers())
-        let next = LoginRig(
-            [Self.open, Self.home, Portal.post("/app/j_security_check", 403)], credentials: [.ann],
-            latches: first.latches)
-        #expect(await next.lose(try atCallers()).code == .rejected)
+        let session = try await first.logIn(atCallers())
+        #expect(session.submission?.use.key == Portal.key, "a caller's request will show it")
+        #expect(first.latches.acceptance(Portal.key, of: .ann) == nil)
+        let next = LoginRig([], credentials: [.ann], latches: first.latches)
+        let failure = await next.lose(try atCallers())
+        #expect(failure.code == .failed && failure.retryAt == LoginRig.now + 60_000)
     }
 
     @Test("a credential that cannot be used leaves a request alone where certainly nobody asks for a login")

@@ -42,7 +42,7 @@ struct ReceivedValueTests {
             ScriptedStep(.post, "\(Portal.origin)/api/login", answer(set: ["sid=3; Path=/"])) {
                 $0.fields[name] == "c1"
             },
-            Portal.get(sends: "csrf_token_P80=c1; other=2; sid=3"),
+            Portal.get(sends: "csrf_token_P80=c1; other=2; sid=3"), Portal.get(),
         ])
         _ = try await rig.logIn(Portal.login(try rules([step]), challenged: nil))
     }
@@ -56,7 +56,7 @@ struct ReceivedValueTests {
             Portal.get("/login", 200, #"<script>init({"csrf": "t0k"})</script>"#),
             Portal.post(
                 "/authenticate", 302, set: ["sid=1; Path=/"], to: "/", sends: nil, form: "token=t0k&pass=pass%22word"),
-            Portal.get("/", sends: "sid=1"), Portal.get(sends: "sid=1"),
+            Portal.get("/", sends: "sid=1"), Portal.get(sends: "sid=1"), Portal.get(),
         ])
         _ = try await rig.logIn(Portal.login(try rules([step]), challenged: nil))
     }
@@ -168,7 +168,7 @@ struct ReceivedValueTests {
             Portal.get("/login", 200, page),
             Portal.post("/in", 200, "in", set: ["csrf=c1; Path=/"], sends: nil, form: "u=ann-u&p=pass%22word"),
             Portal.post("/tenant", 200, set: ["sid=1; Path=/"], sends: "csrf=c1", form: "csrf=c1"),
-            Portal.get(sends: "csrf=c1; sid=1"),
+            Portal.get(sends: "csrf=c1; sid=1"), Portal.get(),
         ])
         _ = try await works.logIn(Portal.login(try rules([step, next]), challenged: nil))
     }

@@ -15,11 +15,11 @@ enum Portal {
 
     static func login(
         _ rules: GatewayRules = .jSecurityCheck, challenged: String? = address, base: String = address,
-        proof: String? = nil, verified: VerifiedForm = VerifiedForm()
+        proof: String? = nil
     ) throws -> GatewayLogin {
         GatewayLogin(
             rules, key: key, base: try #require(WebURL(base)), proof: try proof.map { try #require(WebURL($0)) },
-            challenged: try challenged.map { try #require(WebURL($0)) }, verifiedForm: verified)
+            challenged: try challenged.map { try #require(WebURL($0)) })
     }
 
     /// Returns a rig that has the credential of these tests.
@@ -54,6 +54,15 @@ enum Portal {
         fields[values: .setCookie] = cookies
         fields[.location] = location
         return .success(SideResponse(status: status, fields: fields, body: Array(body.utf8)))
+    }
+
+    /// Returns a rig whose credential was accepted before, by the form of that path if one is given.
+    static func provenRig(
+        _ steps: [ScriptedStep], path: String? = nil, inputs: Set<String> = [], latches: LocalGate = LocalGate()
+    ) async -> LoginRig {
+        let form = path.map { AcceptedForm(origin: origin, path: $0, inputs: inputs) }
+        await latches.accept(key, .ann, Acceptance(path: nil, at: LoginRig.now, form: form))
+        return LoginRig(steps, credentials: [.ann], latches: latches)
     }
 
     static let form = #"<form method="POST" action="j_security_check"><input name="j_username"></form>"#

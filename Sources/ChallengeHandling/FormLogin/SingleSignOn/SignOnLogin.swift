@@ -27,6 +27,7 @@ package struct SignOnLogin: SessionLogin {
             use = try await CredentialUse.lookUp(
                 gateway.key, retryRejectedAfter: gateway.retryRejectedAfter, in: conversation)
             try sessions.requireOpenLatches(for: use, in: conversation)
+            try use.requireBudget(in: conversation)
             try await gateway.requireFields(of: use)
         } catch {
             // A waiting request may continue if certainly no login is needed.
@@ -87,7 +88,6 @@ private struct SignOnVisit {
     private var submitted = 0
     /// The evaluator of the answers to the last form, until the login leaves the provider.
     private var evaluator: FormAnswerEvaluator?
-    private var form: GatewayForm?
     /// The form of the first step.
     private var firstForm: GatewayForm?
     /// True if an answer had the evidence of `success`.
@@ -117,8 +117,7 @@ private struct SignOnVisit {
         try await verify(landed, from: beginning)
         var session = try await gateway.session(try client.client(at: gateway.base), of: use)
         session.isRenewedAhead = !beginning.isCallers
-        if let form = firstForm?.formToRecord { gateway.verifiedForm.record(form) }
-        if submitted > 0 { await use.accept(in: upstream.conversation) }
+        if submitted > 0 { await use.accept(by: firstForm?.formToRecord, in: upstream.conversation) }
         return session
     }
 
@@ -162,18 +161,12 @@ private struct SignOnVisit {
     /// Evaluates a response: trouble, and the answers to the form.
     private mutating func evaluate(_ response: ExaminedResponse, isAtProvider: Bool) async throws(LoginFailure) {
         let client = try client.client(at: response.url)
-        if let evaluator, let form {
-            try await evaluator.requireNoFailure(response, client)
-            isVerified = isVerified || evaluator.isVerified(by: response, reportedBy: client)
-            // After the provider has accepted the user, its answers do not concern the password.
-            guard isAtProvider else { return self.evaluator = nil }
-            if form.isShownAgain(in: response) {
-                throw await evaluator.reject(.rejected, response, client, by: "it has the form again")
-            }
-            if response.status == 401 {
-                throw await evaluator.reject(.rejected, response, client, by: "its status is 401")
-            }
-            if response.status == 403 { throw await evaluator.forbid(response, client) }
+        if isAtProvider, var evaluator {
+            isVerified = try await evaluator.judge(response, client) || isVerified
+            self.evaluator = evaluator
+        } else {
+            // After the provider has accepted the user, the upstream's answers do not concern the password.
+            evaluator = nil
         }
         if let trouble = client.trouble(in: response, "request at \(response.url.origin)\(response.url.path)") {
             throw trouble
@@ -202,16 +195,30 @@ private struct SignOnVisit {
         let form = GatewayForm(
             step, on: page,
             policy: FormActionPolicy(
-                base: page.url, loginPage: shown, verified: submitted == 0 ? gateway.verifiedForm.form : nil))
+                base: page.url, loginPage: shown,
+                accepted: submitted == 0 ? acceptedForm(at: page.url.origin, provider) : nil))
         let request = try await form.request(filledFrom: use, by: provider)
         if let objection = route.objection(toFillingIn: request.url, on: page.url) { throw provider.failure(objection) }
+        if submitted == 0 { try await use.submit(in: provider.conversation) }
         submitted += 1
         if submitted == 1 { firstForm = form }
-        self.form = form
         evaluator = FormAnswerEvaluator(
-            success: step.success + gateway.rules.success, failed: step.failed + gateway.rules.failed, use: use,
-            form: form)
-        return try await client.send(request, "form", from: page.url)
+            use: use, faults: form.faults(of: use),
+            sources: FormEvidence(
+                success: step.success + gateway.rules.success, failed: step.failed + gateway.rules.failed, form: form,
+                loginPage: shown, asksForLogin: { _ in false }))
+        do throws(LoginFailure) {
+            return try await client.send(request, "form", from: page.url)
+        } catch {
+            if submitted == 1, error.isUnsent { await use.withdrawSubmission(in: provider.conversation) }
+            throw error
+        }
+    }
+
+    /// Returns the form of this provider with which the credential was accepted last, by any challenge.
+    private func acceptedForm(at origin: Origin, _ client: GatewayClient) -> AcceptedForm? {
+        client.conversation.attempts.acceptedForms(ofCredential: use.key.credential).last { $0.form.origin == origin }?
+            .form
     }
 
     /// Verifies that the upstream accepts the user: at the page where the sign-on ended, and at `prove-at`.

@@ -25,14 +25,13 @@ enum SignOn {
     static func login(
         from upstream: Origin = app, through providers: [Origin] = [provider],
         _ sessions: ProviderSessions = ProviderSessions(),
-        rules: GatewayRules = rules(), challenged: String? = "/home", proof: String? = nil,
-        verified: VerifiedForm = VerifiedForm()
+        rules: GatewayRules = rules(), challenged: String? = "/home", proof: String? = nil
     ) throws -> SignOnLogin {
         let route = SignOnRoute(from: upstream, through: providers)
         let gateway = GatewayLogin(
             rules, key: key(upstream), base: try #require(WebURL("\(upstream)/")),
             proof: try proof.map { try #require(WebURL("\(upstream)\($0)")) },
-            challenged: try challenged.map { try #require(WebURL("\(upstream)\($0)")) }, verifiedForm: verified)
+            challenged: try challenged.map { try #require(WebURL("\(upstream)\($0)")) })
         return SignOnLogin(gateway, on: route, sessions.sessions(on: route, for: gateway.key))
     }
 

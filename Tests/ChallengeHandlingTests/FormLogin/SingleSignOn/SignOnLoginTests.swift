@@ -162,12 +162,13 @@ struct SignOnLoginTests {
 
     @Test("a later form of the provider at another path does not get the credential")
     func otherForm() async throws {
-        let (sessions, verified) = (ProviderSessions(), VerifiedForm())
+        let sessions = ProviderSessions()
         let rig = Portal.rig(SignOn.toForm() + SignOn.fromForm())
-        _ = try await rig.logIn(SignOn.login(sessions, verified: verified))
-        let later = Portal.rig(
-            SignOn.toForm(form: SignOn.form.replacing("/login", with: "/~mallory"), sends: "lb=2; sso=3"))
-        _ = await later.expectUnknown(try SignOn.login(sessions, verified: verified))
+        _ = try await rig.logIn(SignOn.login(sessions))
+        let later = LoginRig(
+            SignOn.toForm(form: SignOn.form.replacing("/login", with: "/~mallory"), sends: "lb=2; sso=3"),
+            credentials: [.ann], latches: rig.latches)
+        _ = await later.expectUnknown(try SignOn.login(sessions))
         #expect(later.passwords == 0)
     }
 
