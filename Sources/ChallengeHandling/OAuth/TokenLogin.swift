@@ -51,17 +51,17 @@ public struct TokenLogin: SessionLogin {
         let use = try await CredentialUse.lookUp(key, retryRejectedAfter: retryRejectedAfter, in: conversation)
         let endpoint = TokenEndpoint(name: key.challenge, conversation: conversation)
         let sentAt = conversation.now()
-        let response = try await endpoint.ask(for: scope, usually: configuredScope, of: use, self.refreshTokens) {
+        let token = try await endpoint.ask(for: scope, usually: configuredScope, of: use, self.refreshTokens) {
             (scope) async throws(LoginFailure) in try await ask(endpoint, for: scope, use, refreshTokens)
         }
-        let token = try endpoint.token(in: TokenAnswer(response.body), status: response.status)
         await use.accept(in: conversation)
         return Session(
             fields: [configuration.placement.field(carrying: token.value)],
             expiresAt: token.expiresAt(sentAt: sentAt))
     }
 
-    /// Requests a token once, and saves the refresh token that comes with it.
+    /// Requests a token, and saves the refresh token that comes with it. A request whose assertion's time is refused is
+    /// sent once more, with an assertion of the server's time.
     private func ask(
         _ endpoint: TokenEndpoint, for scope: Scope, _ use: CredentialUse, _ refreshTokens: RefreshTokens?
     ) async throws(LoginFailure) -> TokenEndpoint.Answer {
@@ -69,20 +69,27 @@ public struct TokenLogin: SessionLogin {
         let refreshToken = try await refreshTokens?.current(for: use, in: conversation)
         var login = self
         login.scope = scope
-        let request = try await TokenRequest(
-            login, use, refreshToken: refreshToken, keys: keys, now: conversation.now()
-        ).sideRequest
-        // Time has passed since the lookup: another process may have closed the latch.
-        try use.requireOpenLatch(in: conversation)
-        let answer = try await endpoint.ask(request, isGrown: scope != configuredScope)
-        if case .accepted(let response) = answer, let refreshTokens,
-            let next = TokenAnswer(response.body).refreshToken, next != refreshToken
-        {
+        var reply = try await login.send(endpoint, use, refreshToken, at: conversation.now())
+        if case .assertionRefused(_, let serverTime) = reply.verdict {
+            endpoint.report("token: sent once more, with a new assertion")
+            reply = try await login.send(endpoint, use, refreshToken, at: serverTime ?? conversation.now())
+        }
+        if let refreshTokens, let next = reply.refreshToken, next != refreshToken {
             // Saved first: the token that was sent may no longer be valid.
             try await refreshTokens.keep(next, for: use, in: conversation)
             endpoint.report("token: the next refresh token is saved")
         }
-        return answer
+        return try endpoint.answer(reply.verdict, isGrown: scope != configuredScope)
+    }
+
+    /// Sends one request, whose assertion is signed for `time` (ms since 1970).
+    private func send(
+        _ endpoint: TokenEndpoint, _ use: CredentialUse, _ refreshToken: Secret?, at time: Int64
+    ) async throws(LoginFailure) -> TokenEndpoint.Reply {
+        let request = try await TokenRequest(self, use, refreshToken: refreshToken, keys: keys, now: time).sideRequest
+        // Time has passed since the lookup: another process may have closed the latch.
+        try use.requireOpenLatch(in: endpoint.conversation)
+        return try await endpoint.send(request, TokenQuestion(sent: configuration.sent))
     }
 }
 
@@ -169,6 +176,16 @@ public struct TokenConfiguration: Sendable, Equatable {
             case .privateKeyJWT: ["private-key"]
             case .tls: []
             }
+        }
+    }
+
+    /// Parts of a request that a refusal may be about.
+    var sent: Set<TokenWord.Sent> {
+        let assertion: Set<TokenWord.Sent> = clientAuthentication == .privateKeyJWT ? [.assertion] : []
+        return switch grant {
+        case .clientCredentials: assertion
+        case .password: assertion.union([.password])
+        case .refreshToken: assertion.union([.refreshToken])
         }
     }
 

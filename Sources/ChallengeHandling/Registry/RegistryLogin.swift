@@ -61,12 +61,9 @@ public struct RegistryLogin: SessionLogin {
     private func logIn(_ endpoint: TokenEndpoint, _ conversation: Conversation) async throws(LoginFailure) -> Session {
         let use = try await CredentialUse.lookUp(key, retryRejectedAfter: retryRejectedAfter, in: conversation)
         let sentAt = conversation.now()
-        let response = try await endpoint.ask(for: scope, usually: .empty, of: use, refreshTokens) {
+        let token = try await endpoint.ask(for: scope, usually: .empty, of: use, refreshTokens) {
             (scope) async throws(LoginFailure) in try await ask(endpoint, for: scope, use)
         }
-        let token = try endpoint.token(
-            in: TokenAnswer(response.body), status: 200, named: ["token", "access_token"],
-            defaultSeconds: Self.defaultLifetime)
         await use.accept(in: conversation)
         return Session(
             fields: [placement.field(carrying: token.value)], expiresAt: token.expiresAt(sentAt: sentAt))
@@ -77,14 +74,21 @@ public struct RegistryLogin: SessionLogin {
     private func ask(
         _ endpoint: TokenEndpoint, for scope: Scope, _ use: CredentialUse
     ) async throws(LoginFailure) -> TokenEndpoint.Answer {
-        guard use.credential["refresh-token"] != nil else { return try await endpoint.ask(fetch(use, scope)) }
+        guard use.credential["refresh-token"] != nil else {
+            let reply = try await endpoint.send(fetch(use, scope), Self.question(sent: .password))
+            return try endpoint.answer(reply.verdict, isGrown: !scope.isEmpty)
+        }
         let conversation = endpoint.conversation
         let token = try await refreshTokens.current(for: use, in: conversation)
-        let answer = try await endpoint.ask(refresh(by: token, use, scope))
-        if case .accepted(let response) = answer, let next = TokenAnswer(response.body).refreshToken, next != token {
+        let reply = try await endpoint.send(refresh(by: token, use, scope), Self.question(sent: .refreshToken))
+        if let next = reply.refreshToken, next != token {
             try await refreshTokens.keep(next, for: use, in: conversation)
         }
-        return answer
+        return try endpoint.answer(reply.verdict, isGrown: !scope.isEmpty)
+    }
+
+    private static func question(sent: TokenWord.Sent) -> TokenQuestion {
+        TokenQuestion(names: ["token", "access_token"], defaultSeconds: defaultLifetime, sent: [sent])
     }
 
     /// Requests the registry's challenge, unless one started this login or the service's name is known already.

@@ -150,12 +150,14 @@ struct TokenLoginTests {
         arguments: [
             (400, #"{"error":"invalid_client"}"#), (400, #"{"error":"invalid_grant"}"#),
             (403, #"{"error":"invalid_grant"}"#), (401, ""),
-            (401, #"{"error":"invalid_client"}"#),
+            (401, #"{"error":"invalid_client"}"#), (200, #"{"error":"bad_verification_code"}"#),
+            (503, #"{"error":"invalid_client"}"#), (408, #"{"error":"invalid_grant"}"#),
         ])
     func rejected(status: Int, body: String) async throws {
         let rig = LoginRig.tokens([TokenScript.asked().replying(status, [:], body)])
         let login = TokenScript.login(try TokenScript.configuration())
-        #expect(await rig.lose(login).code == .rejected)
+        let failure = await rig.lose(login)
+        #expect(failure.code == .rejected && failure.detail.contains("status \(status)"))
         #expect(rig.latches.all.map(\.reason) == [.rejected] && rig.latches.keys == [TokenScript.key])
         #expect(await rig.lose(login).code == .latched)
         #expect(rig.requests.sent.count == 1)
@@ -166,14 +168,24 @@ struct TokenLoginTests {
         arguments: [
             (400, #"{"error":"invalid_scope"}"#), (400, #"{"error":"unauthorized_client"}"#),
             (400, #"{"error":"unsupported_grant_type"}"#), (400, ""), (403, ""),
-            (404, ""), (302, ""), (429, ""), (429, #"{"error":"invalid_grant"}"#), (500, ""),
-            (503, #"{"error":"invalid_client"}"#), (408, #"{"error":"invalid_grant"}"#),
+            (404, ""), (302, ""), (429, ""), (429, #"{"error":"invalid_grant"}"#), (500, ""), (503, ""), (408, ""),
+            (200, #"{"error":"slow_down"}"#), (503, #"{"error":"temporarily_unavailable"}"#),
         ])
     func unknown(status: Int, body: String) async throws {
         let rig = LoginRig.tokens([TokenScript.asked().replying(status, [.retryAfter: "7"], body)])
         let failure = await rig.lose(TokenScript.login(try TokenScript.configuration()))
         #expect(failure.code == .failed && rig.latches.all.isEmpty && failure.detail.contains("\(status)"))
         #expect(status == 302 || failure.retryAt == LoginRig.now + 7000)
+    }
+
+    @Test("an account that the token endpoint calls locked is latched as locked, until the time that it names")
+    func locked() async throws {
+        let body = #"{"error":"too_many_attempts","error_description":"Your account has been blocked"}"#
+        let rig = LoginRig.tokens([TokenScript.asked().replying(429, [.retryAfter: "600"], body)])
+        let failure = await rig.lose(TokenScript.login(try TokenScript.configuration()))
+        #expect(failure.code == .accountLocked && failure.detail.contains("too_many_attempts"))
+        #expect(rig.latches.all.map(\.reason) == [.locked])
+        #expect(rig.latches.all.map(\.opensAt) == [LoginRig.now + 600_000])
     }
 
     @Test("the token endpoint's error code is reported if it is valid")

@@ -168,6 +168,28 @@ struct RefusedScopeTests {
         #expect(failure.retryAt == LoginRig.now + 30_000)
     }
 
+    @Test("a locked account is latched at once, whatever the scope, although its secret was accepted before")
+    func locked() async throws {
+        let step = TokenScript.asked().replying(
+            400, [:], #"{"error":"invalid_grant","error_description":"AADSTS50053: locked"}"#)
+        let rig = await accepted([step])
+        #expect(await rig.lose(try login("admin read")).code == .accountLocked)
+        #expect(rig.latches.all.map(\.reason) == [.locked])
+    }
+
+    @Test("an unusable answer for less scope settles nothing: that scope is requested again")
+    func unusable() async throws {
+        let rig = await accepted([
+            asked(for: "admin read", 401, "invalid_client"),
+            asked(for: "read").replying(200, [:], #"{"token_type":"Bearer"}"#),
+            asked(for: "read", 401, "invalid_client"),
+        ])
+        let login = try login("admin read")
+        await #expect(throws: LoginFailure.self) { try await login.logIn(rig.conversation) }
+        #expect(rig.latches.all.isEmpty)
+        #expect(await rig.lose(login).code == .rejected)
+    }
+
     @Test("a secret that is refused for less scope as well is rejected, after two requests")
     func changedAtServer() async throws {
         let rig = await accepted([

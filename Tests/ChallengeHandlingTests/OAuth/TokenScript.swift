@@ -62,8 +62,9 @@ enum TokenScript {
 extension LoginRig {
     /// Returns a rig with the client's credential.
     static func tokens(
-        _ steps: [ScriptedStep], _ credential: Credential = TokenScript.client, store: MemoryStore = MemoryStore()
+        _ steps: [ScriptedStep], _ credential: Credential = TokenScript.client, store: MemoryStore = MemoryStore(),
+        latches: LocalGate = LocalGate()
     ) -> LoginRig {
-        LoginRig(steps, credentials: [credential], store: store)
+        LoginRig(steps, credentials: [credential], store: store, latches: latches)
     }
 }

@@ -169,6 +169,28 @@ struct RegistryLoginTests {
         }
     }
 
+    @Test("a repository that the token service calls denied concerns that repository, accepted password or not")
+    func denied() async throws {
+        for (status, body) in [
+            (403, #"{"errors":[{"code":"DENIED","message":"requested access to the resource is denied"}]}"#),
+            (400, #"{"error":"invalid_scope"}"#),
+        ] {
+            let rig = LoginRig.tokens([Self.fetched().replying(status, [:], body)], Self.user)
+            let failure = await rig.lose(try Self.login(try Self.challenge()))
+            #expect(failure.code == .failed && failure.concernsScope && rig.latches.all.isEmpty)
+            #expect(failure.retryAt == LoginRig.now + 30_000)
+        }
+    }
+
+    @Test("a registry's refresh token that its service refuses is latched, also if the status is 200")
+    func refusedToken() async throws {
+        let step = ScriptedStep(
+            .post, TokenScript.address, TokenScript.answering(#"{"error":"invalid_grant"}"#))
+        let rig = LoginRig.tokens([step])
+        #expect(await rig.lose(try Self.login(try Self.challenge(), scope: "")).code == .rejected)
+        #expect(await rig.lose(try Self.login(try Self.challenge(), scope: "")).code == .latched)
+    }
+
     @Test("a name that Basic cannot carry is reported, and the token service gets nothing")
     func colon() async throws {
         let rig = LoginRig.tokens([], TokenScript.credential(["refresh-token": nil, "username": "an:n"]))
