@@ -29,46 +29,22 @@ public struct ConfidentialClientLogin: SessionLogin {
         let use = try await CredentialUse.lookUp(key, retryRejectedAfter: retryRejectedAfter, in: conversation)
         let request = try request(for: use)
         let calls = MobileFirstCalls(name: key.challenge, conversation: conversation)
-        let now = conversation.now()
-        let response: SideResponse
-        do throws(MobileFirstInterruption) {
-            response = try await calls.send(request, "token")
-        } catch {
-            switch error {
-            case .failed(let failure): throw failure
-            // INVALID_CLIENT_ID of a registered client corresponds to invalid_client here.
-            case .unknownClient: throw await use.reject(.rejected, serverWait: nil, in: conversation)
-            }
-        }
-        return try await session(response, sentAt: now, use, calls)
-    }
-
-    private func session(
-        _ response: SideResponse, sentAt: Int64, _ use: CredentialUse, _ calls: MobileFirstCalls
-    ) async throws(LoginFailure) -> Session {
-        let retryAt = calls.retryAt(response)
-        switch response.status {
-        case 200:
-            guard let token = BearerToken(response.body, sentAt: sentAt) else {
-                throw calls.failure("The server's answer has no usable token.")
-            }
-            calls.report("token: 200\(token.seconds.map { ", valid for \($0) s" } ?? "")")
-            return token.session
-        case 401:
-            throw await use.reject(.rejected, serverWait: retryAt, in: calls.conversation)
-        case 400 where JSONValue(parsing: response.body)?["error"] == "invalid_client":
-            throw await use.reject(.rejected, serverWait: retryAt, in: calls.conversation)
-        case 403:
+        let sentAt = conversation.now()
+        let response = try await calls.sendThroughConflicts(request, "token")
+        let verdict = TokenVerdict(response, to: TokenQuestion(), now: conversation.now())
+        let endpoint = TokenEndpoint(name: key.challenge, conversation: conversation)
+        endpoint.report("token: \(verdict.step)")
+        if case .unclear(let statement) = verdict, response.status == 403 {
             // The secret was right: the server knows the client and refuses the scope.
-            calls.report("token: 403")
-            throw calls.failure(
+            throw endpoint.failure(
                 "The server does not allow the confidential client the scope \"\(scope)\". Add the scope to the client's "
-                    + "allowed scope there, or change `scope`.", retryAt: retryAt)
-        default:
-            calls.report("token: \(response.status), unexpected")
-            throw calls.failure(
-                "The server answered the token request with status \(response.status). Check `token.url` and the scope "
-                    + "\"\(scope)\".", retryAt: retryAt)
+                    + "allowed scope there, or change `scope`.", retryAt: statement.retryAt)
+        }
+        switch try endpoint.answer(verdict) {
+        case .accepted(let token):
+            return Session(
+                fields: [TokenPlacement().field(carrying: token.value)], expiresAt: token.expiresAt(sentAt: sentAt))
+        case .refused(let reason, let statement): throw await endpoint.rejection(of: use, reason, statement)
         }
     }
 

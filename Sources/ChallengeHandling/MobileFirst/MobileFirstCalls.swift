@@ -24,34 +24,43 @@ struct MobileFirstCalls {
     /// Sends `request` for the named step. Throws without a usable answer: no answer at all, too many conflicts, an
     /// inconclusive status, or an unknown client. The step itself evaluates any other status.
     func send(_ request: SideRequest, _ step: String) async throws(MobileFirstInterruption) -> SideResponse {
+        let response: SideResponse
+        do throws(LoginFailure) {
+            response = try await sendThroughConflicts(request, step)
+        } catch {
+            throw .failed(error)
+        }
+        if InconclusiveStatus.contains(response.status) {
+            report("\(step): \(response.status)")
+            throw .failed(
+                failure(
+                    "The server answered \(step) with status \(response.status), which says nothing about the "
+                        + "credential. A later request tries again; if the error persists, check the server.",
+                    retryAt: retryAt(response)))
+        }
+        if response.status == 400, JSONValue(parsing: response.body)?["errorCode"] == "INVALID_CLIENT_ID" {
+            report("\(step): 400, the server does not know this client")
+            throw .unknownClient
+        }
+        return response
+    }
+
+    /// Sends `request` until the server answers without a conflict. Throws without an answer.
+    func sendThroughConflicts(_ request: SideRequest, _ step: String) async throws(LoginFailure) -> SideResponse {
         for _ in 0...Self.resends {
             let response: SideResponse
-            do {
+            do throws(SideRequestError) {
                 response = try await conversation.sideRequests.send(request)
             } catch {
                 report("\(step): no answer, \(error.reason)")
-                throw .failed(LoginFailure(error, step: step, challenge: name))
+                throw LoginFailure(error, step: step, challenge: name)
             }
-            guard !MobileFirstDetector.isConflict(status: response.status, fields: response.fields) else {
-                report("\(step): 409, conflict")
-                continue
+            guard MobileFirstDetector.isConflict(status: response.status, fields: response.fields) else {
+                return response
             }
-            let retryAt = retryAt(response)
-            if InconclusiveStatus.contains(response.status) {
-                report("\(step): \(response.status)")
-                throw .failed(
-                    failure(
-                        "The server answered \(step) with status \(response.status), which says nothing about the "
-                            + "credential. A later request tries again; if the error persists, check the server.",
-                        retryAt: retryAt))
-            }
-            if response.status == 400, JSONValue(parsing: response.body)?["errorCode"] == "INVALID_CLIENT_ID" {
-                report("\(step): 400, the server does not know this client")
-                throw .unknownClient
-            }
-            return response
+            report("\(step): 409, conflict")
         }
-        throw .failed(failure("The server answered \(step) with a conflict \(Self.resends + 1) times in a row."))
+        throw failure("The server answered \(step) with a conflict \(Self.resends + 1) times in a row.")
     }
 
     /// Returns a failure that says nothing about any credential.
@@ -93,34 +102,6 @@ extension SideRequest {
             method: .post, url: url,
             fields: [.contentType: FormEncoding.mediaType, .accept: "application/json"],
             body: FormEncoding.body(fields))
-    }
-}
-
-/// Strict reader of a token endpoint's answer (RFC 6749 §5.1).
-struct BearerToken {
-    /// The session that injects the token.
-    let session: Session
-    /// The lifetime that the server states, in seconds.
-    let seconds: Int64?
-
-    /// Parses `body`, the answer to a request sent at `sentAt` (milliseconds since 1970). The lifetime counts from
-    /// then, so the session never outlives the token. `nil` without a bearer token that a field can carry.
-    init?(_ body: [UInt8], sentAt: Int64) {
-        guard let value = JSONValue(parsing: body), let token = value["access_token"]?.stringValue,
-            Self.isBase64Token(token), (value["token_type"]?.stringValue ?? "Bearer").lowercased() == "bearer"
-        else { return nil }
-        // More than ten years is a mistake in units. The limit avoids overflow.
-        seconds = value["expires_in"]?.integerValue.map { min(max($0, 0), 10 * 366 * 86400) }
-        let end = seconds.map { sentAt.addingReportingOverflow($0 * 1000) }
-        session = Session(
-            fields: [InjectedField(name: .authorization, value: Secret("Bearer \(token)"))],
-            expiresAt: end.flatMap { $0.overflow ? nil : $0.partialValue })
-    }
-
-    /// Returns whether `text` is made of the characters of a b64token (RFC 6750 §2.1).
-    private static func isBase64Token(_ text: String) -> Bool {
-        !text.isEmpty
-            && text.utf8.allSatisfy { $0.isAlphanumeric || "-._~+/=".utf8.contains($0) }
     }
 }
 

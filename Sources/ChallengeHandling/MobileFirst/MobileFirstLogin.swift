@@ -162,11 +162,13 @@ extension MobileFirstLogin {
                 ("client_assertion", Secret(assertion.compact)),
             ])
         let response = try await calls.send(request, "token")
-        guard response.status == 200, let token = BearerToken(response.body, sentAt: now) else {
+        let verdict = TokenVerdict(response, to: TokenQuestion(), now: calls.conversation.now())
+        guard response.status == 200, case .accepted(let token, _) = verdict else {
             throw calls.unexpected(response, "token", "The answer has no usable token.")
         }
-        calls.report("token: 200\(token.seconds.map { ", valid for \($0) s" } ?? "")")
-        return token.session
+        calls.report("token: \(verdict.step)")
+        return Session(
+            fields: [TokenPlacement().field(carrying: token.value)], expiresAt: token.expiresAt(sentAt: now))
     }
 }
 

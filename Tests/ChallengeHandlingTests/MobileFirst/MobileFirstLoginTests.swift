@@ -123,6 +123,7 @@ struct MobileFirstLoginTests {
         arguments: [
             (200, "<html>"), (200, "{}"), (200, #"{"access_token":""}"#), (200, #"{"access_token":"a b"}"#),
             (200, #"{"access_token":"a\r\nX: y"}"#), (200, #"{"access_token":"a","token_type":"mac"}"#),
+            (200, #"{"access_token":"a","expires_in":-5}"#), (200, #"{"access_token":"a","error":"invalid_grant"}"#),
             (201, #"{"access_token":"a"}"#), (400, #"{"error":"invalid_grant"}"#), (401, ""),
         ])
     func badToken(status: Int, body: String) async throws {
@@ -133,8 +134,8 @@ struct MobileFirstLoginTests {
     @Test(
         "any lifetime of a MobileFirst token is read without overflow",
         arguments: [
-            ("", nil), (#","expires_in":"60""#, LoginRig.now + 60000), (#","expires_in":-5"#, LoginRig.now),
-            (#","expires_in":9223372036854775807"#, LoginRig.now + 316_224_000_000), (#","expires_in":1.5"#, nil),
+            ("", nil), (#","expires_in":"60""#, LoginRig.now + 60000), (#","expires_in":1.5"#, LoginRig.now + 1000),
+            (#","expires_in":9223372036854775807"#, LoginRig.now + 316_224_000_000),
         ] as [(String, Int64?)])
     func tokenLife(member: String, expiresAt: Int64?) async throws {
         let step = ScriptedStep.token.replying(200, [:], #"{"access_token":"a"\#(member)}"#)

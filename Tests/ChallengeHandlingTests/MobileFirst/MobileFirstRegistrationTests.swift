@@ -199,7 +199,8 @@ struct ConfidentialClientTests {
         "a rejected secret is latched and not sent again",
         arguments: [
             (401, ""), (401, #"{"error":"invalid_client"}"#), (400, #"{"error":"invalid_client"}"#),
-            (400, #"{"errorCode":"INVALID_CLIENT_ID"}"#),
+            (400, #"{"errorCode":"INVALID_CLIENT_ID"}"#), (500, #"{"error":"invalid_client"}"#),
+            (200, #"{"error":"invalid_client"}"#), (403, #"{"error":"invalid_client"}"#),
         ])
     func rejected(status: Int, body: String) async throws {
         let rig = Self.rig([Self.request.replying(status, [:], body)])

@@ -144,11 +144,18 @@ private func checkToken(_ body: [UInt8]) throws(Violation) {
         try require(end > 1_700_000_000_000, "it ended before it began")
     }
     if let error = answer.error { try require(error.utf8.allSatisfy { $0 > 32 && $0 < 127 }, "the word \(error)") }
-    guard let token = BearerToken(body, sentAt: 1_700_000_000_000) else { return }
-    let value = token.session.fields.map { $0.value.revealBytes() }
-    try require(value.count == 1 && value[0].starts(with: "Bearer ".utf8) && value[0].count > 7, "no token")
-    try require(value[0].allSatisfy { $0 >= 32 && $0 < 127 }, "a token that splits the field")
-    if let end = token.session.expiresAt { try require(end >= 1_700_000_000_000, "it ended before it began") }
+    for (status, sent) in [(200, []), (400, [.assertion]), (401, [.refreshToken]), (503, [.password])]
+        as [(Int, Set<TokenWord.Sent>)]
+    {
+        let response = SideResponse(status: status, fields: [.contentType: "text/plain"], body: body)
+        let verdict = TokenVerdict(response, to: TokenQuestion(sent: sent), now: 1_700_000_000_000)
+        if case .accepted(let token, _) = verdict {
+            try require(status == 200, "accepted by \(status)")
+            try require(TokenPlacement.canCarry(token.value.revealBytes()), "a token that splits the field")
+        }
+        // Of the server's text, only a word and the table's own phrases are told.
+        try require(verdict.step.utf8.allSatisfy { $0 >= 32 && $0 < 127 }, "the step \(verdict.step)")
+    }
 }
 
 private func checkScope(_ text: String) throws(Violation) {

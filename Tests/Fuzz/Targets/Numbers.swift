@@ -120,9 +120,6 @@ private func checkCookie(_ text: String, years: Int64) throws(Violation) {
 private func checkToken(_ number: [UInt8]) throws(Violation) {
     let body = Array("{\"access_token\":\"t\",\"expires_in\":".utf8) + number + Array("}".utf8)
     for sentAt in [now, 0, .max, .min] {
-        if let seconds = BearerToken(body, sentAt: sentAt)?.seconds {
-            try require((0...10 * 366 * 86_400).contains(seconds), "it lives for \(seconds) s")
-        }
         guard let token = try? TokenAnswer(body).token() else { continue }
         try require((1...10 * 366 * 86_400).contains(token.seconds ?? 1), "it lives for \(token.seconds ?? 0) s")
         let end = token.expiresAt(sentAt: sentAt) ?? sentAt
