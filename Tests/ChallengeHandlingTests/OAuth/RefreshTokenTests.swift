@@ -124,6 +124,51 @@ struct RefreshTokenTests {
         #expect(silent.count == 1)
     }
 
+    @Test(
+        "a rotated token whose answer never came is kept and latched by nothing; the next login sends it again",
+        arguments: [
+            .failure(SideRequestError(.timedOut, reason: "")), .failure(SideRequestError(.unreachable, reason: "")),
+            .failure(SideRequestError(.badAnswer, reason: "")), .success(SideResponse(status: 502)),
+            .success(SideResponse(status: 200, body: Array("{\"access_tok".utf8))),
+            .success(SideResponse(status: 429, body: Array(#"{"error":"invalid_grant"}"#.utf8))),
+        ] as [Result<SideResponse, SideRequestError>])
+    func lostAnswer(reply: Result<SideResponse, SideRequestError>) async throws {
+        let store = MemoryStore()
+        _ = try await LoginRig.tokens([Self.sends("refresh-1", getting: "refresh-2")], store: store)
+            .logIn(try Self.login())
+        let unanswered = TokenScript.asked("refresh_token") { $0.form("refresh_token") == "refresh-2" }.replying(reply)
+        let rig = LoginRig.tokens([unanswered], store: store)
+        let failure = await rig.lose(try Self.login())
+        #expect(failure.isUnknown && rig.latches.all.isEmpty)
+        // A server with a grace period answers now, and the chain goes on, after a restart too.
+        let later = LoginRig.tokens(
+            [Self.sends("refresh-2", getting: "refresh-3"), Self.sends("refresh-3", getting: nil)], store: store,
+            latches: rig.latches)
+        for _ in 0..<2 { _ = try await later.requestsLeft(try Self.login()) }
+        #expect(later.requests.missing.isEmpty)
+    }
+
+    @Test("a rotated token that the server refuses after its answer was lost is latched, and sent no third time")
+    func usedByLostAnswer() async throws {
+        let asked = TokenScript.asked("refresh_token") { $0.form("refresh_token") == "refresh-1" }
+        let rig = LoginRig.tokens([
+            asked.replying(.failure(SideRequestError(.timedOut, reason: ""))),
+            asked.replying(200, [:], #"{"error":"bad_refresh_token"}"#),
+        ])
+        await #expect(throws: LoginFailure.self) { try await Self.login().logIn(rig.conversation) }
+        #expect(await rig.lose(try Self.login()).code == .rejected)
+        #expect(await rig.lose(try Self.login()).code == .latched)
+    }
+
+    @Test("a rejection's own refresh token is not saved")
+    func refusedToken() async throws {
+        let store = MemoryStore()
+        let refused = TokenScript.asked("refresh_token")
+            .replying(200, [:], #"{"error":"bad_refresh_token","refresh_token":"refresh-9"}"#)
+        #expect(await LoginRig.tokens([refused], store: store).lose(try Self.login()).code == .rejected)
+        #expect(store.names.isEmpty)
+    }
+
     @Test("a refresh token that comes with an unusable token is saved anyway")
     func unusableAnswer() async throws {
         let rig = LoginRig.tokens([
