@@ -65,26 +65,8 @@ struct TokenTests {
 
     @Test("a client proves itself by a key of its own")
     func assertion() async throws {
-        var configuration = BankConfiguration.oauth("grant: client-credentials, client-auth: private-key-jwt")
-        configuration.sources = ["systemd"]
-        let credentials = try Folder()
-        let key = credentials.path(of: "api.private-key")
-        let made = try await Command.run(["/usr/bin/openssl", "genrsa", "-out", key, "2048"], in: credentials)
-        let told = try await Command.run(
-            ["/usr/bin/openssl", "rsa", "-in", key, "-noout", "-modulus"], in: credentials)
-        try #require(made.exit == 0 && told.exit == 0)
-        let modulus = try #require(told.output.split(separator: "=").last).filter { $0.isHexDigit }
-        let bytes = stride(from: 0, to: modulus.count, by: 2).compactMap {
-            UInt8(modulus.dropFirst($0).prefix(2), radix: 16)
-        }
-        credentials.write("signer", to: "api.client-id")
-        configuration.environment = ["CREDENTIALS_DIRECTORY": credentials.path]
-        try await withBank(configuration) { bank in
-            bank.upstream.oauth.configure {
-                let jwk: JSON = ["kty": "RSA", "n": .string(Base64.encodeURL(bytes)), "e": "AQAB"]
-                $0.clients.append(.init(id: "signer", secret: nil, key: jwk))
-                $0.tokenLife = 1
-            }
+        try await withBankOfSigner { bank in
+            bank.upstream.oauth.configure { $0.tokenLife = 1 }
             for _ in 0..<2 {
                 try await bank.expect("/oauth/api/echo", status: 200)
                 bank.upstream.oauth.revokeTokens()
