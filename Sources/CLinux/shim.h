@@ -194,6 +194,18 @@ static inline int clinux_is_sealed(int fd) {
     return seals >= 0 && (seals & CLINUX_SEALS) == CLINUX_SEALS;
 }
 
+/// Locks a byte of a file for this open file description, or unlocks it (F_OFD_SETLK, fcntl(2)). Does not wait: -EAGAIN if another
+/// description has it, of this process or another one.
+static inline int clinux_lock_byte(int fd, int64_t offset, int is_locked) {
+    // Declared as in fcntl.h, whose names conflict with Swift's Glibc module; the same on all 64-bit machines.
+    struct {
+        short type, whence;
+        int64_t start, length;
+        int32_t process;
+    } lock = {.type = is_locked ? 1 /* F_WRLCK */ : 2 /* F_UNLCK */, .start = offset, .length = 1};
+    return fcntl(fd, 37 /* F_OFD_SETLK */, &lock) < 0 ? -errno : 0;
+}
+
 /// Names the calling thread; the kernel keeps 15 bytes.
 static inline int clinux_set_thread_name(const char *_Nonnull name) {
     return prctl(PR_SET_NAME, name, 0, 0, 0) < 0 ? -errno : 0;

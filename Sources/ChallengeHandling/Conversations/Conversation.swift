@@ -27,6 +27,8 @@ public struct Conversation: Sendable {
     public let attempts: any AttemptControl
     /// State that survives a restart.
     public let state: any StateStore
+    /// Turns among the processes that use this state.
+    public let turns: any LoginTurns
     /// Wall clock, in ms since 1970.
     public let now: @Sendable () -> Int64
     /// Observer of each step.
@@ -35,13 +37,14 @@ public struct Conversation: Sendable {
     /// Creates a conversation.
     public init(
         sideRequests: any SideRequests, credentials: any CredentialProvider, attempts: any AttemptControl,
-        state: any StateStore, now: @escaping @Sendable () -> Int64,
+        state: any StateStore, turns: any LoginTurns = UnsharedTurns(), now: @escaping @Sendable () -> Int64,
         report: @escaping @Sendable (ConversationStep) -> Void = { _ in }
     ) {
         self.sideRequests = sideRequests
         self.credentials = credentials
         self.attempts = attempts
         self.state = state
+        self.turns = turns
         self.now = now
         self.report = report
     }

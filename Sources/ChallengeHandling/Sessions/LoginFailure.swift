@@ -117,4 +117,14 @@ extension LoginFailure {
             .timedOut, challenge: challenge, detail: "The login was stopped while it waited for another to end.",
             isCancelled: true)
     }
+
+    /// Returns the failure of a login that another process has kept waiting for too long. Nothing was sent.
+    package static func blockedByOtherProcess(_ challenge: String) -> LoginFailure {
+        LoginFailure(
+            .timedOut, challenge: challenge,
+            detail: """
+                Another process with the same state directory was logging in for this challenge all the time \
+                (`timeouts.login`), so this login sent nothing. Check if a `countersign` process hangs; a later request tries again.
+                """)
+    }
 }

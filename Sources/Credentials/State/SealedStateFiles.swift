@@ -41,7 +41,8 @@ package struct SealedStateFiles: StateFiles {
     static let magic = Array("CSIGNST1".utf8)
     private static let limit = 16 << 20
 
-    private let directory: String
+    /// The path of the directory.
+    let directory: String
     let key: SymmetricKey
 
     /// Opens the directory, and creates it if missing.
