@@ -9,10 +9,10 @@ internal import Synchronization
 ///
 /// Servers that rotate refresh tokens (RFC 6749 §6, RFC 9700 §4.14.2) accept each once, and revoke everything if one is
 /// sent again. So a new token is saved, sealed, before its access token is used. It replaces the credential's own until
-/// the credential changes. Each login loads it again, because `countersign login` may have used it meanwhile.
+/// the credential changes. Each login loads it again in its turn, because another process may have used it meanwhile.
 public final class RefreshTokens: Sendable {
-    /// Serializes uses of the token, over all sessions established with it.
-    let mutex = AsyncMutex()
+    /// Serializes uses of the token in this process, over all sessions established with it.
+    private let mutex = AsyncMutex()
     private let stateName: String
     /// A token that could not be saved yet.
     private let unkept = Mutex<KeptRefreshToken?>(nil)
@@ -30,6 +30,17 @@ public final class RefreshTokens: Sendable {
     /// Records that the value of `use` was refused for more scope, or that this question is settled.
     func setUnconfirmed(_ use: CredentialUse, _ isUnconfirmed: Bool) {
         unconfirmed.withLock { $0 = isUnconfirmed ? use.credential.fields : nil }
+    }
+
+    /// Runs `login` while no other login uses the token, in this process or in another one with the same state.
+    ///
+    /// A refresh token that is sent twice at once looks stolen to the server.
+    func inTurn<Value: Sendable>(
+        of challenge: String, in conversation: Conversation, _ login: () async throws(LoginFailure) -> Value
+    ) async throws(LoginFailure) -> Value {
+        try await mutex.withLock(orThrow: .cancelledInQueue(challenge)) { () async throws(LoginFailure) in
+            try await conversation.inTurn(stateName, of: challenge, login)
+        }
     }
 
     /// Returns the token to send. Throws `no-credential` if the credential has none, and `login-failed` if the state

@@ -38,9 +38,7 @@ public struct TokenLogin: SessionLogin {
     /// Requests a token and returns its session.
     public func logIn(_ conversation: Conversation) async throws(LoginFailure) -> Session {
         guard configuration.grant == .refreshToken else { return try await logIn(conversation, by: nil) }
-        // A refresh token sent twice at once looks stolen to the server.
-        return try await refreshTokens.mutex.withLock(orThrow: .cancelledInQueue(key.challenge)) {
-            () async throws(LoginFailure) in
+        return try await refreshTokens.inTurn(of: key.challenge, in: conversation) { () async throws(LoginFailure) in
             try await logIn(conversation, by: refreshTokens)
         }
     }

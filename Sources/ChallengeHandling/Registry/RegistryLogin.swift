@@ -52,8 +52,7 @@ public struct RegistryLogin: SessionLogin {
                     + ServerText.name(challenge.service ?? "none"))
             throw endpoint.failure(problem)
         }
-        return try await refreshTokens.mutex.withLock(orThrow: .cancelledInQueue(key.challenge)) {
-            () async throws(LoginFailure) in
+        return try await refreshTokens.inTurn(of: key.challenge, in: conversation) { () async throws(LoginFailure) in
             try await logIn(endpoint, conversation)
         }
     }

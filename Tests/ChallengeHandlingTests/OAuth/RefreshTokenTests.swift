@@ -169,6 +169,24 @@ struct RefreshTokenTests {
         #expect(store.names.isEmpty)
     }
 
+    @Test("two processes with one state send their refresh tokens one after another, each the token that the other got")
+    func twoProcesses() async throws {
+        let turns = SharedTurns()
+        let requests = RotatingRequests(turns: turns)
+        let rig = LoginRig.tokens([])
+        let conversation = Conversation(
+            sideRequests: requests, credentials: rig.conversation.credentials, attempts: rig.latches,
+            state: rig.store, turns: turns, now: rig.conversation.now)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for _ in 0..<2 {
+                let login = try Self.login(RefreshTokens(credential: "api-client", origin: TokenScript.origin))
+                group.addTask { _ = try await login.logIn(conversation) }
+            }
+            try await group.waitForAll()
+        }
+        #expect(requests.sent == ["refresh-1", "refresh-2"])
+    }
+
     @Test("a refresh token that comes with an unusable token is saved anyway")
     func unusableAnswer() async throws {
         let rig = LoginRig.tokens([
@@ -201,4 +219,45 @@ private final class SilentRequests: SideRequests {
     }
 
     private static let waiting = Mutex<[CheckedContinuation<Void, Never>]>([])
+}
+
+/// Turns of two processes.
+private final class SharedTurns: LoginTurns {
+    private let taken = Mutex<Set<String>>([])
+    private let waits = Mutex(0)
+
+    /// Number of logins that had to wait.
+    var waitCount: Int { waits.withLock { $0 } }
+
+    func take(_ name: String, waiting: @escaping @Sendable () -> Void) async -> LoginTurn? {
+        var hasWaited = false
+        while !taken.withLock({ $0.insert(name).inserted }) {
+            if !hasWaited { waits.withLock { $0 += 1 } }
+            hasWaited = true
+            await Task.yield()
+        }
+        return LoginTurn { [self] in taken.withLock { _ = $0.remove(name) } }
+    }
+}
+
+/// A token endpoint that rotates refresh tokens. It answers the first request when a second login waits, or has sent its own.
+private final class RotatingRequests: SideRequests {
+    private let turns: SharedTurns
+    private let tokens = Mutex<[String]>([])
+
+    init(turns: SharedTurns) { self.turns = turns }
+
+    /// Refresh tokens in the order of their arrival.
+    var sent: [String] { tokens.withLock { $0 } }
+
+    func send(_ request: SideRequest) async throws(SideRequestError) -> SideResponse {
+        let count = tokens.withLock { tokens in
+            tokens.append(request.form("refresh_token") ?? "")
+            return tokens.count
+        }
+        while turns.waitCount == 0, sent.count < 2 { await Task.yield() }
+        return try TokenScript.answering(
+            #"{"access_token":"token-1","token_type":"Bearer","expires_in":60,"refresh_token":"refresh-\#(count + 1)"}"#
+        ).get()
+    }
 }
