@@ -82,21 +82,26 @@ final class ConfirmationRunner {
         let conversation = Conversation(
             sideRequests: runtime.logins.sideRequests(for: slot.login, at: plan, cause: cause),
             credentials: services.credentials,
-            attempts: services.gate, state: services.state, now: services.wallClock)
+            attempts: services.gate, state: services.state,
+            turns: services.turns(LoginLimit(plan.timeouts.login, on: loop)), now: services.wallClock)
         let (deadline, limit) = (LoginDeadline(on: loop), plan.timeouts.login)
         Task(executorPreference: loop) {
             let bounded = deadline.bounding(conversation)
-            var confirmation = await deadline.outcome(within: limit, late: .unknown) {
-                await login.confirm(held.session, bounded)
+            let result = await deadline.outcome(within: limit, late: ConfirmationResult(.unknown)) {
+                await login.confirm(held.session, of: key, bounded)
             }
+            // Released at the end, when a rejection is on disk.
+            defer { result.turn?.end() }
+            var confirmation = result.confirmation
             if let use = held.session.use {
                 if confirmation == .stillGood { services.observer.sessionAccepted(key) }
                 // Another node or an earlier process may have recorded an acceptance: the next login of this process
                 // decides.
                 let isOthers = held.isTakenOver && services.gate.acceptance(of: use) == nil
-                if confirmation == .over, isOthers { confirmation = .unknown }
+                if confirmation == .over, isOthers, result.refusal == nil { confirmation = .unknown }
                 if confirmation == .over {
-                    let failure = await services.close(use, for: key)
+                    let failure =
+                        if let refusal = result.refusal { refusal.failure } else { await services.close(use, for: key) }
                     services.observer.loginEnded(key, .failure(failure), cause, after: .zero)
                     // If the credential was replaced meanwhile, waiters are not failed: they log in with the new value.
                     if services.credentialVersions?.isReplaced(use.credential) != true {
@@ -114,5 +119,35 @@ final class ConfirmationRunner {
                         key, generation: held.generation, confirmation, after: refusal, now: services.wallClock())
                 })
         }
+    }
+}
+
+/// The result of a confirmation, and the turn in which it was made.
+private struct ConfirmationResult: Sendable {
+    let confirmation: SessionConfirmation
+    let turn: LoginTurn?
+    /// The reason if nothing was sent, because another process saw the value rejected.
+    let refusal: AttemptRefusal?
+
+    init(_ confirmation: SessionConfirmation, in turn: LoginTurn? = nil, refusal: AttemptRefusal? = nil) {
+        self.confirmation = confirmation
+        self.turn = turn
+        self.refusal = refusal
+    }
+}
+
+extension SessionLogin {
+    /// Confirms a session of `key`. One that sends a credential waits for its turn among the processes with the same state.
+    fileprivate func confirm(
+        _ session: Session, of key: SessionKey, _ conversation: Conversation
+    ) async -> ConfirmationResult {
+        guard let use = session.use else { return ConfirmationResult(await confirm(session, conversation)) }
+        guard let turn = await conversation.turns.take(key.turnName, waiting: {}) else {
+            return ConfirmationResult(.unknown)
+        }
+        if let refusal = conversation.attempts.refusal(of: use, now: conversation.now()) {
+            return ConfirmationResult(.over, in: turn, refusal: refusal)
+        }
+        return ConfirmationResult(await confirm(session, conversation), in: turn)
     }
 }

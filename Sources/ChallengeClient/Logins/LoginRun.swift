@@ -25,7 +25,10 @@ package struct LoginLimit: Sendable {
     ) async -> Result<Session, LoginFailure> {
         let deadline = LoginDeadline(on: loop)
         let bounded = deadline.bounding(conversation)
-        return await deadline.outcome(within: time, late: .failure(.late(key, time))) { await login(bounded) }
+        return await deadline.outcome(
+            within: time,
+            late: .failure(deadline.isInQueue ? .blockedByOtherProcess(key.challenge) : .late(key, time))
+        ) { await login(bounded) }
     }
 
     /// Returns the result of a login that waits for its turn among nodes.
@@ -57,11 +60,19 @@ extension LoginFailure {
     }
 }
 
+extension SessionKey {
+    /// The name of the turn of a login, in any scope, among the processes with the same state.
+    var turnName: String { "login\0\(origin)\0\(challenge)\0\(credential)" }
+}
+
 extension SessionLogin {
-    /// Returns the end of the login as a value.
-    fileprivate func result(_ conversation: Conversation) async -> Result<Session, LoginFailure> {
+    /// Returns the end of the login as a value. Waits for its turn before anything is sent.
+    fileprivate func result(of key: SessionKey, _ conversation: Conversation) async -> Result<Session, LoginFailure> {
         do throws(LoginFailure) {
-            return .success(try await logIn(conversation))
+            return .success(
+                try await conversation.inTurn(key.turnName, of: key.challenge) { () async throws(LoginFailure) in
+                    try await logIn(conversation)
+                })
         } catch {
             return .failure(error)
         }
@@ -71,18 +82,21 @@ extension SessionLogin {
 extension ClientServices {
     /// Runs `login` once and reports its steps to the observer. Returns also the duration.
     ///
-    /// Without `limit` there is no time limit.
+    /// Without `limit` there is no time limit, except `turnLimit` for the wait for logins of other processes.
     package func run(
-        _ login: any SessionLogin, for key: SessionKey, sideRequests: any SideRequests, within limit: LoginLimit? = nil
+        _ login: any SessionLogin, for key: SessionKey, sideRequests: any SideRequests, within limit: LoginLimit? = nil,
+        turnWithin turnLimit: LoginLimit? = nil
     ) async -> (Result<Session, LoginFailure>, Duration) {
         let loop = limit?.loop
         let began = loop?.clockNow ?? .read()
         let recorder = credentialVersions.map { CredentialVersions.RecordingProvider(credentials, $0) }
-        let conversation = conversation(for: key, credentials: recorder ?? credentials, sideRequests: sideRequests)
+        let conversation = conversation(
+            for: key, credentials: recorder ?? credentials, sideRequests: sideRequests, turns: turns(limit ?? turnLimit)
+        )
         // The check of the latch reads the credential, and its source may hang like a server.
         let steps: @Sendable (Conversation) async -> Result<Session, LoginFailure> = { [self] conversation in
             if let failure = await closedLatch(of: key, conversation) { return .failure(failure) }
-            return await login.result(conversation)
+            return await login.result(of: key, conversation)
         }
         let result =
             if let limit { await limit.result(for: key, conversation, of: steps) } else { await steps(conversation) }
@@ -117,13 +131,21 @@ extension ClientServices {
             in: conversation(for: key, credentials: credentials, sideRequests: NoSideRequests()))
     }
 
+    /// Returns the turns of logins that wait for other processes within `limit`.
+    func turns(_ limit: LoginLimit?) -> any LoginTurns {
+        guard let locks, let limit else { return UnsharedTurns() }
+        return LoopLoginTurns(locks: locks, loop: limit.loop, limit: limit.time)
+    }
+
     /// Returns the conversation for a login or a logout of `key`.
     func conversation(
-        for key: SessionKey, credentials: any CredentialProvider, sideRequests: any SideRequests
+        for key: SessionKey, credentials: any CredentialProvider, sideRequests: any SideRequests,
+        turns: any LoginTurns = UnsharedTurns()
     ) -> Conversation {
         let observer = observer
         return Conversation(
-            sideRequests: sideRequests, credentials: credentials, attempts: gate, state: state, now: wallClock,
+            sideRequests: sideRequests, credentials: credentials, attempts: gate, state: state, turns: turns,
+            now: wallClock,
             report: { observer.loginStepped(key, $0) })
     }
 }
@@ -156,6 +178,8 @@ final class LoginDeadline: Sendable {
         var hasEnded = false
         /// The number of side requests on their way.
         var requests = 0
+        /// True while the login waits for one of another process.
+        var isInQueue = false
         var timer: LoopBound<LazyTimer>?
     }
 
@@ -170,11 +194,17 @@ final class LoginDeadline: Sendable {
     /// True if the deadline has passed.
     var hasPassed: Bool { state.withLock { $0.hasPassed } }
 
+    /// True while the login waits for one of another process.
+    var isInQueue: Bool { state.withLock { $0.isInQueue } }
+
+    fileprivate func setInQueue(_ isInQueue: Bool) { state.withLock { $0.isInQueue = isInQueue } }
+
     /// Returns the result of `body`, or `late` after `limit`.
     ///
     /// `body` continues then, and is cancelled once none of its requests is on its way.
     func outcome<Outcome: Sendable>(
-        within limit: Duration, late: Outcome, of body: @escaping @Sendable () async -> Outcome
+        within limit: Duration, late: @autoclosure @escaping @Sendable () -> Outcome,
+        of body: @escaping @Sendable () async -> Outcome
     ) async -> Outcome {
         let oneShot = OneShot<Outcome>()
         let task = Task(executorPreference: loop) {
@@ -182,7 +212,7 @@ final class LoginDeadline: Sendable {
             self.end()
             oneShot.finish(outcome)
         }
-        begin(limit, passed: { oneShot.finish(late) }, abandoned: { task.cancel() })
+        begin(limit, passed: { oneShot.finish(late()) }, abandoned: { task.cancel() })
         return await withTaskCancellationHandler {
             await oneShot.wait()
         } onCancel: {
@@ -244,7 +274,8 @@ final class LoginDeadline: Sendable {
         Conversation(
             sideRequests: BoundedRequests(requests: conversation.sideRequests, deadline: self),
             credentials: BoundedCredentials(credentials: conversation.credentials, deadline: self),
-            attempts: conversation.attempts, state: conversation.state, now: conversation.now,
+            attempts: conversation.attempts, state: conversation.state,
+            turns: BoundedTurns(turns: conversation.turns, deadline: self), now: conversation.now,
             report: { [self] step in if !hasPassed { conversation.report(step) } })
     }
 }
@@ -277,4 +308,20 @@ private struct BoundedCredentials: CredentialProvider {
     }
 
     func advice(onMissing name: String) -> String { credentials.advice(onMissing: name) }
+}
+
+/// Turns that are taken until the deadline.
+private struct BoundedTurns: LoginTurns {
+    let turns: any LoginTurns
+    let deadline: LoginDeadline
+
+    func take(_ name: String, waiting: @escaping @Sendable () -> Void) async -> LoginTurn? {
+        let turn = await turns.take(name) { [deadline] in
+            deadline.setInQueue(true)
+            waiting()
+        }
+        deadline.setInQueue(false)
+        // A turn that comes after the deadline ends at once.
+        return deadline.hasPassed ? nil : turn
+    }
 }

@@ -13,6 +13,8 @@ package final class ClientServices: Sendable {
     package let roster = WorkerRoster()
     let credentials: any CredentialProvider
     let state: any StateStore
+    /// The locks of logins that this process shares with others; `nil` if no other process uses its state.
+    let locks: (any LoginLocks)?
     /// The credential values used by logins; `nil` if changes are not tracked.
     package let credentialVersions: CredentialVersions?
     /// The disk tier of request bodies; `nil` without one.
@@ -33,6 +35,7 @@ package final class ClientServices: Sendable {
     /// Creates services; `wallClock` returns milliseconds since 1970, `chance` a random number in 0..<1.
     package init(
         gate: SharedAttemptGate, credentials: any CredentialProvider, state: any StateStore,
+        locks: (any LoginLocks)? = nil,
         wallClock: @escaping @Sendable () -> Int64, chance: @escaping @Sendable () -> Double = { .random(in: 0..<1) },
         observer: any LoginObserver, replay: ReplaySpool? = nil,
         credentialVersions: CredentialVersions? = nil, sharing: (any SessionSharing)? = nil,
@@ -45,6 +48,7 @@ package final class ClientServices: Sendable {
         self.chance = chance
         self.credentials = credentials
         self.state = state
+        self.locks = locks
         self.wallClock = wallClock
         self.observer = observer
         self.replay = replay

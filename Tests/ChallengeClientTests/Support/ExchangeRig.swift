@@ -29,13 +29,14 @@ final class ExchangeRig {
     init(
         logins: [Authenticator] = [], timeouts: UpstreamPlan.Timeouts = .init(),
         replay: ReplayTiers = ReplayTiers(memory: 64 * 1024), waiters: Int = 1024,
-        store: any AttemptStore = UnkeptAttempts(), versions: CredentialVersions? = nil
+        store: any AttemptStore = UnkeptAttempts(), versions: CredentialVersions? = nil,
+        locks: (any LoginLocks)? = nil
     ) throws {
         loop = try EventLoop(clock: clock)
         loop.turnOnce()
         services = ClientServices(
             gate: SharedAttemptGate(limits: SessionLimits(waiters: waiters), store: store, now: { Self.now }),
-            credentials: NoCredentials(), state: MemoryStore(), wallClock: { Self.now }, chance: { 0.5 },
+            credentials: NoCredentials(), state: MemoryStore(), locks: locks, wallClock: { Self.now }, chance: { 0.5 },
             observer: LoginNotes(), credentialVersions: versions)
         runtime = try ClientRuntime(loop: loop, worker: 0, services: services, connections: 1)
         streams = FakeStreams(driver: runtime.driver)
