@@ -12,6 +12,9 @@ struct CommandLoop: Sendable {
     private let thread: EventLoopThread
     private let runtime: LoopBound<ClientRuntime>
 
+    /// The loop.
+    var loop: EventLoop { thread.loop }
+
     /// Starts the thread. Throws if libcurl or the thread cannot be started.
     static func start(services: ClientServices) async throws -> CommandLoop {
         let (stream, continuation) = AsyncStream<LoopBound<ClientRuntime>>.makeStream()

@@ -131,7 +131,8 @@ struct LoginRuns {
         services.observer.loginBegan(key, LoginCause(.command))
         if isOnDemand { services.gate.renewBudget(of: key.challenge) }
         let before = transcript.requests
-        var (result, duration) = await services.run(login, for: key, sideRequests: sideRequests)
+        var (result, duration) = await services.run(
+            login, for: key, sideRequests: sideRequests, turnWithin: LoginLimit(run.plan.timeouts.login, on: loop.loop))
         if case .success(let session) = result, session.isEmpty {
             let detail =
                 "The server's answer at the requested address started no login, so none was run: it demanded none, or one "

@@ -77,9 +77,20 @@ final class DaemonContext: Sendable {
                 observer: loginMeter,
                 version: attempts.digest, wallClock: SystemClock.wallClock))
         services = ClientServices(
-            gate: gate, credentials: sources, state: state, wallClock: SystemClock.wallClock, observer: loginMeter,
-            replay: Self.replaySpool(settings), credentialVersions: credentialVersions, sharing: sharing)
+            gate: gate, credentials: sources, state: state, locks: Self.loginLocks(in: state, gate),
+            wallClock: SystemClock.wallClock, observer: loginMeter, replay: Self.replaySpool(settings),
+            credentialVersions: credentialVersions, sharing: sharing)
         ownHandlers.calls.begin { [services] in services.roster.loop }
+    }
+
+    /// Returns the locks of logins, which all processes with this state share.
+    private static func loginLocks(in state: SealedStateStore, _ gate: SharedAttemptGate) -> FileLoginLocks {
+        let logger = Logger(label: "logins")
+        return FileLoginLocks(in: state, refresh: { gate.refresh($0) }) { failure in
+            logger.warning(
+                "logins cannot be locked: another process may log in at the same time, and send the same value",
+                metadata: ["reason": "\(failure.reason)"])
+        }
     }
 
     /// Returns the spool for bodies that are not kept in memory. It opens its directory when the first body arrives.
