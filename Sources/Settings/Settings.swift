@@ -28,6 +28,8 @@ package struct Settings: Sendable, Equatable {
     package var accessLog = AccessLogSettings()
     /// Settings of shared sessions; nil: sessions are not shared.
     package var sessions: SharedSessionSettings?
+    /// Digest of the file's bytes, which changes with every edit; empty if the settings were not read from a file.
+    package var version = ""
 
     /// Returns the upstream of that name. Every upstream that the settings refer to exists.
     package func upstream(named name: String) -> UpstreamSettings? {
@@ -68,10 +70,18 @@ extension Settings {
         kinds: [any ChallengeKind.Type] = ChallengeKinds.all
     ) -> (settings: Settings?, problems: [Problem]) {
         do {
-            return parse(try readFile(path), file: path, environment: environment, handlers: handlers, kinds: kinds)
+            let bytes = try readFile(path)
+            var read = parse(bytes, file: path, environment: environment, handlers: handlers, kinds: kinds)
+            read.settings?.version = version(of: bytes)
+            return read
         } catch {
             return (nil, [error.problem(of: path)])
         }
+    }
+
+    /// Returns a digest that tells an edited file from the one before (FNV-1a, 64 bits). It protects nothing.
+    private static func version(of bytes: [UInt8]) -> String {
+        String(bytes.reduce(0xcbf2_9ce4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }, radix: 16)
     }
 
     /// Checks `bytes` as `load` does. Problems name `file`.

@@ -28,6 +28,8 @@ package struct AttemptGate<Waiter: Sendable & Equatable>: Sendable {
     package var shared = SharedLatches()
     /// Resources that refuse sessions.
     package var refusals = ResourceRefusals()
+    /// Version of the configuration: submissions with another one begin the budget anew.
+    package var configuration = ""
     private var answers = RejectedAnswers()
     /// Acceptances as last stored.
     private var storedAcceptances: AcceptanceTable
@@ -117,7 +119,7 @@ extension AttemptGate {
     /// Returns the pause of a value that was submitted without a clear outcome; see `AttemptControl.pause(of:now:)`.
     package func pause(_ key: LatchKey, _ value: AttemptDigests, now: Int64) -> AttemptRefusal? {
         guard acceptance(key, value) == nil, let count = record.submissions.submissions(key, digest: value.own),
-            count.next > now
+            count.configuration == configuration, count.next > now
         else { return nil }
         return AttemptRefusal(.submitted(count), key)
     }
@@ -128,10 +130,13 @@ extension AttemptGate {
     ) -> AttemptChange? {
         guard acceptance(key, value) == nil else { return nil }
         let known = record.submissions.submissions(key, digest: value.own)
-        var count = known?.adding(at: now) ?? SubmissionTable.Count(submissions: 1, last: now)
+            .flatMap { $0.configuration == configuration ? $0 : nil }
+        var count =
+            known?.adding(at: now)
+            ?? SubmissionTable.Count(submissions: 1, last: now, configuration: configuration)
         if !isSent {
             guard let known else { return nil }
-            count = SubmissionTable.Count(submissions: known.submissions - 1, last: 0)
+            count = SubmissionTable.Count(submissions: known.submissions - 1, last: 0, configuration: configuration)
         }
         let change = AttemptChange.count(key, digest: value.own, count.submissions > 0 ? count : nil)
         record.apply(change)

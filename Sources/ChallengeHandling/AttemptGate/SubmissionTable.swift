@@ -14,9 +14,12 @@ public struct SubmissionTable: Sendable, Equatable {
         public var submissions: Int
         /// Time of the last one in ms since 1970.
         public var last: Int64
+        /// Version of the configuration with which the value was submitted; empty if unknown.
+        public var configuration: String
 
         /// Creates a count.
-        public init(submissions: Int, last: Int64) {
+        public init(submissions: Int, last: Int64, configuration: String = "") {
+            self.configuration = configuration
             self.submissions = submissions
             self.last = last
         }
@@ -28,7 +31,9 @@ public struct SubmissionTable: Sendable, Equatable {
         }
 
         /// The count after one more submission at `now`.
-        func adding(at now: Int64) -> Count { Count(submissions: min(submissions, 1 << 20) + 1, last: now) }
+        func adding(at now: Int64) -> Count {
+            Count(submissions: min(submissions, 1 << 20) + 1, last: now, configuration: configuration)
+        }
     }
 
     private struct Entry: Sendable, Equatable {
@@ -84,6 +89,7 @@ extension SubmissionTable {
             var members = LatchTable.members(of: entry.key, digest: entry.digest)
             members["submissions"] = .integer(Int64(entry.count.submissions))
             members["last"] = .integer(entry.count.last)
+            members["configuration"] = .string(entry.count.configuration)
             return .object(members)
         }
         return JSONValue.object(["version": .integer(1), "submissions": .array(counts)]).serialized()
@@ -101,7 +107,8 @@ extension SubmissionTable {
                 let submissions = count["submissions"]?.integerValue.flatMap(Int.init(exactly:)), submissions > 0,
                 let last = count["last"]?.integerValue
             else { return nil }
-            set(key, digest: digest, Count(submissions: submissions, last: last))
+            let configuration = count["configuration"]?.stringValue ?? ""
+            set(key, digest: digest, Count(submissions: submissions, last: last, configuration: configuration))
         }
     }
 }

@@ -64,7 +64,22 @@ struct TokenEndpoint {
     /// A value that was never accepted is rejected, and its latch closes. If an accepted one is refused for more than
     /// the `usual` scope, that one is requested as well: if the server grants it, the refusal concerns only the scope.
     /// Until that is answered, `tokens` remembers the refusal, and the usual scope is requested first.
+    ///
+    /// All requests together are one submission of the value, which counts if no answer judges it.
     func ask(
+        for scope: Scope, usually usual: Scope, of use: CredentialUse, _ tokens: RefreshTokens,
+        by send: (Scope) async throws(LoginFailure) -> Answer
+    ) async throws(LoginFailure) -> TokenAnswer.Token {
+        try await use.submit(in: conversation)
+        do throws(LoginFailure) {
+            return try await token(for: scope, usually: usual, of: use, tokens, by: send)
+        } catch {
+            if error.isUnsent || error.concernsScope { await use.withdrawSubmission(in: conversation) }
+            throw error
+        }
+    }
+
+    private func token(
         for scope: Scope, usually usual: Scope, of use: CredentialUse, _ tokens: RefreshTokens,
         by send: (Scope) async throws(LoginFailure) -> Answer
     ) async throws(LoginFailure) -> TokenAnswer.Token {

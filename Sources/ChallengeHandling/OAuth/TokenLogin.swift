@@ -47,6 +47,7 @@ public struct TokenLogin: SessionLogin {
         _ conversation: Conversation, by refreshTokens: RefreshTokens?
     ) async throws(LoginFailure) -> Session {
         let use = try await CredentialUse.lookUp(key, retryRejectedAfter: retryRejectedAfter, in: conversation)
+        try use.requireBudget(in: conversation)
         let endpoint = TokenEndpoint(name: key.challenge, conversation: conversation)
         let sentAt = conversation.now()
         let token = try await endpoint.ask(for: scope, usually: configuredScope, of: use, self.refreshTokens) {

@@ -59,6 +59,7 @@ public struct RegistryLogin: SessionLogin {
 
     private func logIn(_ endpoint: TokenEndpoint, _ conversation: Conversation) async throws(LoginFailure) -> Session {
         let use = try await CredentialUse.lookUp(key, retryRejectedAfter: retryRejectedAfter, in: conversation)
+        try use.requireBudget(in: conversation)
         let sentAt = conversation.now()
         let token = try await endpoint.ask(for: scope, usually: .empty, of: use, refreshTokens) {
             (scope) async throws(LoginFailure) in try await ask(endpoint, for: scope, use)

@@ -63,6 +63,7 @@ final class DaemonContext: Sendable {
         let gate = SharedAttemptGate(
             limits: limits, store: attempts,
             sharedDigests: { shared?.digests.digests(of: $1, rejectedFor: $0) ?? [] }, now: SystemClock.wallClock)
+        gate.change { $0.configuration = settings.version }
         sources = CredentialComposition(
             settings.credentials, asker: asker,
             oneTimePasswords: TimedPasswords(digests: CryptoDigests(), attempts: gate, now: SystemClock.wallClock),
@@ -125,8 +126,11 @@ final class DaemonContext: Sendable {
     func reload(_ settings: Settings) {
         sources.replace(settings.credentials, needed: settings.neededFields)
         services.replay?.limit = settings.limits.replay
-        // With another configuration a refused resource may be allowed.
-        services.gate.change { $0.refusals = ResourceRefusals() }
+        // With another configuration a refused resource may be allowed, and a form understood.
+        services.gate.change {
+            $0.refusals = ResourceRefusals()
+            $0.configuration = settings.version
+        }
     }
 }
 

@@ -57,6 +57,21 @@ struct SubmissionTests {
         #expect(gate.pause(of: use(), now: 4) == nil, "an accepted value is not counted")
     }
 
+    @Test("an edited configuration begins the budget anew")
+    func configuration() throws {
+        var gate = AttemptGate<Int>()
+        let value = AttemptDigests(own: [1])
+        gate.configuration = "a"
+        _ = gate.recordSubmission(of: Self.key, value, isSent: true, now: 0)
+        #expect(gate.pause(Self.key, value, now: 1) != nil)
+        gate.configuration = "b"
+        #expect(gate.pause(Self.key, value, now: 1) == nil)
+        _ = gate.recordSubmission(of: Self.key, value, isSent: true, now: 2)
+        #expect(gate.pause(Self.key, value, now: 3)?.until == 60_002)
+        let stored = try #require(SubmissionTable(parsing: gate.record.submissions.serialized()))
+        #expect(stored == gate.record.submissions)
+    }
+
     @Test("a submission that certainly did not reach the server is taken back, without a pause for the ones before")
     func unsent() async {
         let (gate, use) = (LocalGate(), use())
