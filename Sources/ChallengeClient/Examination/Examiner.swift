@@ -16,6 +16,8 @@ struct Finding {
     var mayRepeat = false
     /// The refused use of a session, recorded if the refusal is passed to the caller.
     var refusal: RefusedUse?
+    /// True if the session is to be confirmed elsewhere before another one is established.
+    var isConfirmable = false
     /// True if a challenge passes because this route is known to refuse the session.
     var isKnownRefusal = false
     /// The route with the scope that the response named.
@@ -30,8 +32,8 @@ struct Examiner {
 
     /// Examines a response that may be a challenge.
     func examine(
-        _ response: ExaminedResponse, request: ExchangeRequest, target: borrowing ByteQueue, route: RouteSessions,
-        sessions: CarriedSessions
+        _ response: ExaminedResponse, request: ExchangeRequest, target: borrowing ByteQueue, sentAt: LoopInstant,
+        route: RouteSessions, sessions: CarriedSessions
     ) -> Finding {
         var needsBody = false
         for (slot, authenticator) in route.slots.enumerated() {
@@ -57,7 +59,17 @@ struct Examiner {
                 guard grown != asked else {
                     // The missing scope was requested and granted already: another login would have the same result.
                     if !words.isEmpty, generation != 0 { return Finding() }
-                    return finding(challenge, slot, authenticator.key, generation, request, target)
+                    var found = finding(challenge, slot, authenticator.key, generation, request, target)
+                    // The session that this exchange has waited for is refused by the resource, which is noted.
+                    guard found.refusal != nil, sessions.established?.generation != generation,
+                        !sessions.carriesSpendable, !authenticator.login.confirmsSessions
+                    else { return found }
+                    switch answer(of: authenticator.key, generation, to: response, sentAt) {
+                    case .confirm: found.isConfirmable = true
+                    case .pass: return Finding(isKnownRefusal: true)
+                    case .renew: break
+                    }
+                    return found
                 }
                 // A resource that names other words each time would make the scope grow without bound.
                 if !grown.isShort { grown = authenticator.login.defaultScope.union(Scope(words)) }
@@ -67,6 +79,19 @@ struct Examiner {
             }
         }
         return Finding(challenge: needsBody ? .needsBody : .pass)
+    }
+
+    /// Returns the consequence of the refusal of a held session (CONTRIBUTING, rule 4).
+    private func answer(
+        of key: SessionKey, _ generation: UInt64, to response: ExaminedResponse, _ sentAt: LoopInstant
+    ) -> RefusalAnswer {
+        let now = wallClock()
+        let isRead = response.method == .get || response.method == .head
+        return gate.change {
+            $0.sessions.answerRefusal(
+                key, generation: generation, at: response.url.path, isRead: isRead, sentAt: sentAt.nanoseconds, now: now
+            )
+        }
     }
 
     /// Returns a challenge or refusal, or a pass for a known refusal of this route.

@@ -46,7 +46,8 @@ extension Exchange {
         let refusedUse = refusedUse(of: slot)
         let answer = runtime.logins.request(
             route, slot: slot, rejected: rejected, after: refusedUse, ticket: ticket,
-            waits: !request.isCheck, of: client, challenge: isChallenged ? challenge : nil,
+            address: resource(of: slot)?.resource, waits: !request.isCheck, of: client,
+            challenge: isChallenged ? challenge : nil,
             target: isChallenged ? nil : address(at: client), cause: loginCause)
         // Only the exchange that leads the login: another session, found or waited for, may well be accepted.
         if answer == .logIn, refusedUse != nil { sessions.refusedSlot = slot }
@@ -126,6 +127,7 @@ extension Exchange {
             return perform(machine.sessionReady(.init(isNew: false), missing: nil))
         }
         sessions.tryOut(session, in: slot)
+        runtime.logins.trialBegan(of: route.slots[slot].key, generation: session.generation, ticket: ticket)
         use(session, isNew: isNew, isUnverified: true)
     }
 
@@ -204,17 +206,41 @@ extension Exchange {
         }
         let slot = route.slots[verdict.slot]
         if verdict.result == .accepted, let use = session.session.use {
-            runtime.gate.recordAcceptance(
-                use, by: slot.login, challenge: challenge, address: client.plan.address(of: target),
-                isSafe: request.method == .get || request.method == .head, now: runtime.wallClock())
+            _ = recordAcceptance(of: use, by: slot.login, at: client)
         }
-        var result = verdict.result
-        if case .unanswered(.status(let status, _)) = result, let transfer {
-            let fields = transfer.head.withSpan { ScannedHead(transfer.answer, in: $0).fields }
-            result = .unanswered(.status(status, retryAt: Moment.retry(after: fields, now: runtime.wallClock())))
-        }
-        runtime.logins.recordVerification(of: slot.key, generation: session.generation, result, ticket: ticket)
+        runtime.logins.recordVerification(
+            of: slot.key, generation: session.generation, verdict.result, ticket: ticket)
     }
+
+    private func recordAcceptance(of use: CredentialUse, by login: Authenticator, at client: UpstreamClient) -> Bool {
+        runtime.gate.recordAcceptance(
+            use, by: login, challenge: challenge, address: client.plan.address(of: target),
+            isSafe: request.method == .get || request.method == .head, now: runtime.wallClock())
+    }
+
+    /// Records that the server accepted the held sessions of the request: when, and where for those that send a credential.
+    func recordAcceptances(at route: RouteSessions) {
+        route.recordsFrom = runtime.loop.now + Self.acceptanceInterval
+        guard let client, !request.keepsCredentials else { return }
+        for slot in route.slots.indices {
+            guard let held = route.held(slot, generation: sessions.carried(slot)) else { continue }
+            held.acceptance.accepted(sentAt: sentAt.nanoseconds)
+            let now = runtime.wallClock()
+            guard held.acceptance.isAddressDue(now: now) else { continue }
+            guard let use = held.session.use else {
+                let isSafe = request.method == .get || request.method == .head
+                let isNew = held.acceptance.remember(client.plan.address(of: target).path, isSafe: isSafe)
+                held.acceptance.recordedAddress(isNew: isNew, now: now)
+                continue
+            }
+            runtime.services.observer.sessionAccepted(route.slots[slot].key)
+            held.acceptance.recordedAddress(
+                isNew: recordAcceptance(of: use, by: route.slots[slot].login, at: client), now: now)
+        }
+    }
+
+    /// The minimum interval between records of acceptances at one worker's route.
+    private static let acceptanceInterval = LoopDelay(.milliseconds(10))
 
     /// Returns the key of recorded refusals of the session of `slot` at this route.
     private func resource(of slot: Int) -> ResourceKey? {

@@ -69,7 +69,8 @@ extension Exchange: TransferOwner {
 
     /// Examines the response for the route's logins and passes the result to the machine.
     private func examine(_ response: ExaminedResponse, of client: UpstreamClient, at route: RouteSessions) {
-        finding = client.examiner.examine(response, request: request, target: target, route: route, sessions: sessions)
+        finding = client.examiner.examine(
+            response, request: request, target: target, sentAt: sentAt, route: route, sessions: sessions)
         if let grown = finding.route { sessions.route = grown }
         let slot = finding.slot
         var answer = ExaminedAnswer(finding.challenge, slot: slot, status: response.status)
@@ -82,8 +83,9 @@ extension Exchange: TransferOwner {
         case .challenged:
             challenge = response
             answer.bindsConnection = route.slots[slot].login.bindsConnections
-            answer.carriesConfirmable = sessions.carriesConfirmable(slot)
+            answer.carriesConfirmable = sessions.carriesConfirmable(slot) || finding.isConfirmable
             answer.carriesSpendable = sessions.carriesSpendable
+            answer.carriesCredential = route.held(slot, generation: sessions.carried(slot))?.session.use != nil
             // A credential under confirmation since is hidden until that confirmation is over.
             answer.isHidden = machine.establishedSlot == slot && sessions.sent(slot) == nil && canReappear(slot)
         }
@@ -113,6 +115,9 @@ extension Exchange: TransferOwner {
             // Also if another exchange's login established the session: the record of the old session is not a refusal
             // of the new one.
             if verifiesSessions, let slot = machine.establishedSlot ?? sessions.refusedSlot { forgetRefusal(of: slot) }
+            if verifiesSessions, let route = sessions.route, runtime.loop.now >= route.recordsFrom {
+                recordAcceptances(at: route)
+            }
             deliverHead()
         case .discard:
             // Rewound at once: bytes that the caller still sends must not displace the beginning of the body while the

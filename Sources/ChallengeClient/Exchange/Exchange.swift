@@ -45,7 +45,7 @@ package final class Exchange {
     private(set) var stream: (any UpstreamStream)?
     private(set) var transfer: Transfer?
     /// The time of the last sending, while its transfer runs.
-    private var sentAt = LoopInstant.never
+    private(set) var sentAt = LoopInstant.never
     /// Total run time of the current request's transfers, in nanoseconds.
     package private(set) var upstreamTime: UInt64 = 0
     /// The challenge whose login the current request waited for, if any.

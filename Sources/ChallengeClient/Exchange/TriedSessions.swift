@@ -96,6 +96,8 @@ package struct ExaminedAnswer: Sendable, Equatable {
     package var isKnownRefusal = false
     /// True if the request carried a session of `slot` that a separate request can confirm.
     package var carriesConfirmable = false
+    /// True if the request carried a held session of `slot` that sends a credential.
+    package var carriesCredential = false
     /// True if the request carried a session that other requests use up.
     package var carriesSpendable = false
     /// True if the request lacked the session of `slot` although there is one, or one under way.
@@ -122,7 +124,9 @@ package struct ExaminedAnswer: Sendable, Equatable {
             // The server asks for nothing before the body, and for the login after it: another round would end
             // likewise.
             challenge = .pass
-        } else if tried.contains(slot) || !mayRepeat && carriesConfirmable && establishedSlot != slot {
+        } else if tried.contains(slot) || !mayRepeat && carriesCredential && establishedSlot == slot
+            || !mayRepeat && carriesConfirmable && establishedSlot != slot
+        {
             // Either the session is over, or this resource refuses it (CONTRIBUTING, rule 4).
             challenge = .refused
         } else if carriesSpendable && rounds < ExchangeMachine.maxSpentSessions || isHidden && establishedSlot == slot {

@@ -87,12 +87,22 @@ final class ConfirmationRunner {
         let (deadline, limit) = (LoginDeadline(on: loop), plan.timeouts.login)
         Task(executorPreference: loop) {
             let bounded = deadline.bounding(conversation)
+            let check =
+                slot.login.confirmsSessions || !held.session.sendsTokens ? nil : SessionCheck(held, slot, challenge)
             let result = await deadline.outcome(within: limit, late: ConfirmationResult(.unknown)) {
-                await login.confirm(held.session, of: key, bounded)
+                guard let check else { return await login.confirm(held.session, of: key, bounded) }
+                return ConfirmationResult(await check.run(bounded))
             }
             // Released at the end, when a rejection is on disk.
             defer { result.turn?.end() }
             var confirmation = result.confirmation
+            if check != nil, confirmation == .over,
+                !services.gate.change({
+                    $0.sessions.mayRenew(key, generation: held.generation, now: services.wallClock())
+                })
+            {
+                confirmation = .unknown
+            }
             if let use = held.session.use {
                 if confirmation == .stillGood { services.observer.sessionAccepted(key) }
                 // Another node or an earlier process may have recorded an acceptance: the next login of this process

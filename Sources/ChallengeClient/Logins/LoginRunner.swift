@@ -23,16 +23,18 @@ package final class LoginRunner {
 
     /// Requests the session of a slot, and starts the login if this exchange leads.
     ///
-    /// Unless `waits`, the exchange takes no place among the waiters, whose number is limited for callers.
+    /// Unless `waits`, the exchange takes no place among the waiters, whose number is limited for callers. `address` is that of
+    /// its request, which may have to try the session.
     func request(
         _ route: RouteSessions, slot: Int, rejected: UInt64?, after refusal: RefusedUse? = nil, ticket: ExchangeTicket,
-        waits: Bool, of client: UpstreamClient, challenge: ExaminedResponse?, target: WebURL? = nil,
-        cause: @autoclosure () -> LoginCause
+        address: String? = nil, waits: Bool, of client: UpstreamClient, challenge: ExaminedResponse?,
+        target: WebURL? = nil, cause: @autoclosure () -> LoginCause
     ) -> SessionTable<ExchangeTicket>.Answer {
         let slot = route.slots[slot]
         let now = services.wallClock()
         let answer = gate.change { gate in
-            let answer = gate.requestSession(slot.key, rejected: rejected, after: refusal, waiter: ticket, now: now)
+            let answer = gate.requestSession(
+                slot.key, rejected: rejected, after: refusal, waiter: ticket, address: address, now: now)
             if !waits { gate.sessions.removeWaiter(ticket, of: slot.key) }
             return answer
         }
@@ -79,6 +81,19 @@ package final class LoginRunner {
             recordVerification(of: key, generation: unverified.generation, .undecided, ticket: ticket)
         }
     }
+
+    /// Lets another exchange try the session, too, if this one gets no answer in a while.
+    func trialBegan(of key: SessionKey, generation: UInt64, ticket: ExchangeTicket) {
+        let timer = LazyTimer(loop: loop)
+        timer.onExpiry = { [services] in
+            // The timer retains itself up to here.
+            timer.onExpiry = nil
+            services.notify(services.gate.recordSilence(of: key, generation: generation, by: ticket))
+        }
+        timer.arm(at: loop.now + Self.longestSilence)
+    }
+
+    private static var longestSilence: Duration { .seconds(2) }
 
     /// Records the result of an exchange that tried a session.
     func recordVerification(

@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 package import ChallengeHandling
+internal import EventLoop
 internal import HTTPWire
 
 /// The logins at a route and their held sessions: one worker's snapshot.
@@ -51,8 +52,14 @@ package final class RouteSessions {
     /// The earliest renewal or expiry time, regardless of postponed renewals, in milliseconds since 1970.
     private(set) var dueAt = Int64.max
 
+    /// The earliest instant at which accepted answers are recorded again; `never` without a session.
+    ///
+    /// Not for each request, so that the hot path has one comparison.
+    var recordsFrom = LoopInstant.never
+
     /// The held session per slot.
     private var sessions: [Session?]
+    private var acceptances: [SessionAcceptance?]
     private let noFields: SessionFields
     private var version: UInt64 = 0
     private var renewalPause = Int64.min
@@ -68,6 +75,7 @@ package final class RouteSessions {
         noFields = filter.readsBodies ? SessionFields([Session](), limitsCodings: true) : .none
         fields = noFields
         sessions = Array(repeating: nil, count: slots.count)
+        acceptances = Array(repeating: nil, count: slots.count)
         generations = Array(repeating: 0, count: slots.count)
     }
 
@@ -83,17 +91,28 @@ package final class RouteSessions {
         for (index, slot) in slots.enumerated() {
             generations[index] = 0
             sessions[index] = nil
+            acceptances[index] = nil
             guard let session = gate.held(slot.key), !session.isExpired(at: now) else { continue }
             generations[index] = session.generation
             endsAt = min(endsAt, session.session.expiresAt ?? .max)
             renewAt = min(renewAt, session.renewAt ?? .max)
             sessions[index] = session.session
+            acceptances[index] = session.acceptance
             if session.session.isEmpty { emptySlots.insert(index) }
         }
+        recordsFrom = sessions.contains { $0?.isEmpty == false } ? LoopInstant(nanoseconds: 0) : .never
         dueAt = min(renewAt, endsAt)
         renewAt = max(renewAt, renewalPause)
         let held = sessions.compactMap(\.self)
         fields = held.isEmpty ? noFields : SessionFields(held, limitsCodings: filter.readsBodies)
+    }
+
+    /// Returns the session and the record of its acceptances, if `slot` holds that generation.
+    func held(_ slot: Int, generation: UInt64?) -> (session: Session, acceptance: SessionAcceptance)? {
+        guard let generation, generations.indices.contains(slot), generations[slot] == generation,
+            let session = sessions[slot], let acceptance = acceptances[slot]
+        else { return nil }
+        return (session, acceptance)
     }
 
     /// Returns the fields of the held sessions and of unverified ones tried by one exchange.

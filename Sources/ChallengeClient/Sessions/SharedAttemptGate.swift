@@ -179,7 +179,11 @@ extension SharedAttemptGate {
         {
             change { $0.sessions.drop(key, generation: old.generation) }
         }
-        return change { $0.sessions.finish(key, with: result, now: now, chance: chance) }
+        var value: AttemptDigests?
+        if case .success(let session) = result, !session.isVerified, let use = session.use {
+            value = digests(use.key, use.credential)
+        }
+        return change { $0.finish(key, with: result, sending: value, now: now, chance: chance) }
     }
 
     /// Records the result of an exchange that tried a session. Returns the outcomes for the waiters.
@@ -192,6 +196,12 @@ extension SharedAttemptGate {
             $0.sessions.recordVerification(
                 of: key, generation: generation, result, by: ticket, now: now, chance: chance)
         }
+    }
+
+    /// Records that an exchange that tries a session has had no answer for a while. Returns the outcomes for the waiters.
+    package func recordSilence(of key: SessionKey, generation: UInt64, by ticket: ExchangeTicket) -> Outcomes {
+        let now = now()
+        return change { $0.sessions.recordSilence(of: key, generation: generation, by: ticket, now: now) }
     }
 
     /// Adopts a session that another node or process established at `establishedAt`; see `SessionTable.adopt`.
@@ -280,21 +290,28 @@ extension SharedAttemptGate {
     /// Records that a request to `address` with the value of `use` was accepted.
     ///
     /// Most conclusive is a request that was challenged without the value (`challenge`), because an open path accepts anything.
-    /// `isSafe` means GET or HEAD, whose path is better suited for another check.
+    /// `isSafe` means GET or HEAD, whose path is better suited for another check. A known address changes nothing.
     ///
-    /// Does not wait for the disk: without the record, the value counts as never accepted, which is safe.
+    /// Does not wait for the disk: without the record, the value counts as never accepted, which is safe. Returns true if the
+    /// address was not known.
+    @discardableResult
     func recordAcceptance(
         _ use: CredentialUse, by login: Authenticator, challenge: ExaminedResponse?, address: WebURL, isSafe: Bool,
         form: AcceptedForm? = nil, now: Int64
-    ) {
+    ) -> Bool {
         var wasAsked = false
         if let challenge, case .challenged? = login.trigger.detector?.examine(challenge, hasSession: false) {
             wasAsked = true
         }
         let known = acceptance(of: use)
-        if let known, known.wasAsked, !wasAsked { return }
         let path = isSafe || known?.path == nil ? address.path : nil
+        if let known, known.wasAsked || !wasAsked, form == nil || form == known.form,
+            path.map({ known.has(Acceptance.Address(path: $0, wasAsked: wasAsked)) }) ?? true
+        {
+            return false
+        }
         _ = enqueue(.accepted(Acceptance(path: path, at: now, wasAsked: wasAsked, form: form)), of: use)
+        return true
     }
 
     /// Uses a step of a one-time password; see `AttemptControl.use(code:stepEnding:isUsed:now:)`.

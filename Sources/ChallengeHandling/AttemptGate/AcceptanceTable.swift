@@ -40,14 +40,11 @@ public struct AcceptanceTable: Sendable, Equatable {
         }
     }
 
-    /// Records the acceptance of a value; one without a path or a form keeps the known ones.
+    /// Records the acceptance of a value, and keeps the known addresses and the known form.
     public mutating func accept(_ key: LatchKey, digest: [UInt8], _ acceptance: Acceptance) {
         var acceptance = acceptance
         if let index = entries.firstIndex(where: { $0.key == key && $0.digest == digest }) {
-            let known = entries.remove(at: index).acceptance
-            acceptance.path = acceptance.path ?? known.path
-            acceptance.form = acceptance.form ?? known.form
-            entries.removeAll { $0.key == key && $0.digest == digest }
+            acceptance = acceptance.adding(entries.remove(at: index).acceptance)
         }
         entries.append(Entry(key: key, digest: digest, acceptance: acceptance))
         if entries.count(where: { $0.key == key }) > Self.limitPerKey,
@@ -90,7 +87,9 @@ extension AcceptanceTable {
             members["at"] = .integer(entry.acceptance.at)
             if !entry.acceptance.wasAsked { members["unasked"] = .integer(1) }
             if entry.isWithdrawn { members["withdrawn"] = .integer(1) }
+            // Earlier versions read `path` alone.
             members["path"] = entry.acceptance.path.map { .string($0) }
+            members["addresses"] = .array(entry.acceptance.addresses.map(Self.value(of:)))
             members["form"] = entry.acceptance.form?.json
             return .object(members)
         }
@@ -101,17 +100,29 @@ extension AcceptanceTable {
     ///
     /// A lost record only means that its value counts as never accepted.
     public init(parsing bytes: [UInt8]) {
-        guard let value = JSONValue(parsing: bytes), value["version"]?.integerValue == 1,
+        guard let value = JSONValue(parsing: bytes, within: .local), value["version"]?.integerValue == 1,
             case .array(let marks)? = value["accepted"]
         else { return }
         for mark in marks {
             guard let (key, digest) = LatchTable.key(in: mark), let at = mark["at"]?.integerValue else { continue }
             let wasAsked = mark["unasked"]?.integerValue == nil
-            let form = AcceptedForm(mark["form"])
-            accept(
-                key, digest: digest,
-                Acceptance(path: mark["path"]?.stringValue, at: at, wasAsked: wasAsked, form: form))
+            var acceptance = Acceptance(path: mark["path"]?.stringValue, at: at, wasAsked: wasAsked)
+            if case .array(let addresses)? = mark["addresses"] {
+                acceptance = Acceptance(addresses.compactMap(Self.address(in:)), at: at, wasAsked: wasAsked)
+            }
+            acceptance.form = AcceptedForm(mark["form"])
+            accept(key, digest: digest, acceptance)
             if mark["withdrawn"] != nil { remove(key, digest: digest) }
         }
+    }
+
+    private static func value(of address: Acceptance.Address) -> JSONValue {
+        var members: [String: JSONValue] = ["path": .string(address.path)]
+        if !address.wasAsked { members["unasked"] = .integer(1) }
+        return .object(members)
+    }
+
+    private static func address(in value: JSONValue) -> Acceptance.Address? {
+        value["path"]?.stringValue.map { .init(path: $0, wasAsked: value["unasked"]?.integerValue == nil) }
     }
 }

@@ -34,8 +34,8 @@ package struct AttemptGate<Waiter: Sendable & Equatable>: Sendable {
     /// Acceptances as last stored.
     private var storedAcceptances: AcceptanceTable
 
-    /// Minimum interval between stored paths of the same value, in ms.
-    private static var rewriteAfter: Int64 { 3_600_000 }
+    /// Minimum interval between writes of new addresses of one value, in ms.
+    private static var rewriteAfter: Int64 { 60_000 }
 
     /// Creates a gate without sessions, from its stored record.
     package init(limits: SessionLimits = SessionLimits(), record: AttemptRecord = AttemptRecord()) {
@@ -55,14 +55,30 @@ package struct AttemptGate<Waiter: Sendable & Equatable>: Sendable {
 
 // Sessions.
 extension AttemptGate {
+    /// Ends the login of `key`, and returns the waiters to notify; `chance` is a random number in 0..<1.
+    ///
+    /// `value`: the value that the session sends, if any. One that a server has accepted where it had asked needs no
+    /// trial (CONTRIBUTING, rule 4).
+    package mutating func finish(
+        _ key: SessionKey, with result: Result<Session, LoginFailure>, sending value: AttemptDigests? = nil, now: Int64,
+        chance: Double
+    ) -> [(waiter: Waiter, outcome: SessionTable<Waiter>.Outcome)] {
+        var isAccepted = false
+        if case .success(let session) = result, let use = session.use, let value {
+            isAccepted = acceptance(use.key, value)?.wasAsked == true
+        }
+        return sessions.finish(key, with: result, isAccepted: isAccepted, now: now, chance: chance)
+    }
+
     /// Requests the session of `key` for an exchange.
     ///
     /// `rejected` is the generation that the upstream has just refused. `refusal` is the use that a resource refused:
-    /// it leads to one login for this resource, not to a third.
+    /// it leads to one login for this resource, not to a third. `address` as in `SessionTable.request`.
     package mutating func requestSession(
-        _ key: SessionKey, rejected: UInt64?, after refusal: RefusedUse? = nil, waiter: Waiter, now: Int64
+        _ key: SessionKey, rejected: UInt64?, after refusal: RefusedUse? = nil, waiter: Waiter, address: String? = nil,
+        now: Int64
     ) -> SessionTable<Waiter>.Answer {
-        let answer = sessions.request(key, rejected: rejected, waiter: waiter, now: now)
+        let answer = sessions.request(key, rejected: rejected, waiter: waiter, address: address, now: now)
         if answer == .logIn, let refusal { refusals.recordLogin(after: refusal, now: now) }
         return answer
     }
@@ -85,13 +101,13 @@ extension AttemptGate {
     /// Returns true if a challenge at `resource` must be passed to the caller.
     ///
     /// `generation` is that of the request's session, 0 without one. A request that was sent without a session while one was being
-    /// established or confirmed is repeated with the held session. The refusal of an unverified session is examined, because a
-    /// wrong value would otherwise be sent again and again to a resource that refused the previous one.
+    /// established or confirmed is repeated with the held session. The refusal of a credential that was not accepted since its
+    /// login is examined, because a wrong value would otherwise be sent again and again to a resource that refused the previous one.
     package mutating func passesChallenge(at resource: ResourceKey, generation: UInt64, now: Int64) -> Bool {
         guard refusals.passesChallenge(at: resource, generation: generation, now: now) else { return false }
         return generation == 0
             ? !sessions.hasSession(for: resource.session)
-            : !sessions.isUnverified(resource.session, generation: generation)
+            : !sessions.isUnproven(resource.session, generation: generation)
     }
 }
 
@@ -164,11 +180,12 @@ extension AttemptGate {
             change = .close(key, digest: digest, latch)
         }
         record.apply(change)
-        // Stored once per value, and its path again after an hour.
+        // Stored once per value, then for new addresses, once a minute.
         if case .accepted(let latest) = outcome, let stored = storedAcceptances.acceptance(key, digest: digest) {
+            let known = acceptance(key, value) ?? latest
             let isOld = latest.at.saturatingSubtract(stored.at) >= Self.rewriteAfter
-            let known = acceptance(key, value)
-            guard isOld && stored.path != known?.path || stored.form != known?.form else { return nil }
+            let isMore = isOld && !known.addresses.allSatisfy { stored.has($0) } || stored.form != known.form
+            guard isMore || known.wasAsked && !stored.wasAsked else { return nil }
         }
         return change
     }

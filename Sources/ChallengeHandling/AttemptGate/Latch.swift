@@ -51,23 +51,70 @@ public struct Latch: Sendable, Equatable {
 
 /// Record that a server accepted a value, so that a later refusal at some address does not reject the value.
 public struct Acceptance: Sendable, Equatable {
+    /// Address that accepted the value.
+    public struct Address: Sendable, Equatable {
+        /// Path of the request, without a query.
+        public let path: String
+        /// True if the address had asked for the value: an open address accepts anything.
+        public let wasAsked: Bool
+
+        /// Creates an address.
+        public init(path: String, wasAsked: Bool = true) {
+            self.path = path
+            self.wasAsked = wasAsked
+        }
+    }
+
     /// Maximum length of a stored path, in bytes.
     public static let longestPath = 1024
+    /// Maximum number of addresses.
+    public static let mostAddresses = 4
 
-    /// Path of an accepted request, without a query; nil if unknown or too long.
-    public var path: String?
-    /// True if the request was challenged without the value, because an open address accepts anything.
-    public var wasAsked: Bool
-    /// Time of the acceptance in ms since 1970.
+    /// Addresses that accepted the value, newest first; empty if unknown or too long.
+    public private(set) var addresses: [Address]
+    /// True if the value was accepted where it was asked for, so that no trial is needed.
+    public private(set) var wasAsked: Bool
+    /// Time of the last acceptance in ms since 1970.
     public var at: Int64
     /// The form with which the value was accepted; nil if it was not accepted by a page's form.
     public var form: AcceptedForm?
 
-    /// Creates a record.
+    /// Creates a record of one acceptance.
     public init(path: String?, at: Int64, wasAsked: Bool = true, form: AcceptedForm? = nil) {
+        self.init(path.map { [Address(path: $0, wasAsked: wasAsked)] } ?? [], at: at, wasAsked: wasAsked)
         self.form = form
+    }
+
+    /// Creates a record with several addresses, newest first. Too long ones are left out.
+    init(_ addresses: [Address], at: Int64, wasAsked: Bool) {
+        self.addresses = Array(addresses.filter { $0.path.utf8.count <= Self.longestPath }.prefix(Self.mostAddresses))
         self.wasAsked = wasAsked
-        self.path = path.flatMap { $0.utf8.count <= Self.longestPath ? $0 : nil }
         self.at = at
+    }
+
+    /// Path of the newest address, if known.
+    public var path: String? { addresses.first?.path }
+
+    /// Returns this acceptance together with earlier ones of the same value.
+    ///
+    /// Of too many addresses the oldest goes, one that had not asked before any other: callers choose those.
+    func adding(_ earlier: Acceptance) -> Acceptance {
+        var merged = self
+        merged.wasAsked = wasAsked || earlier.wasAsked
+        merged.form = form ?? earlier.form
+        merged.addresses = addresses.map { new in
+            let known = earlier.addresses.contains { $0.path == new.path && $0.wasAsked }
+            return Address(path: new.path, wasAsked: new.wasAsked || known)
+        }
+        merged.addresses += earlier.addresses.filter { old in !addresses.contains { $0.path == old.path } }
+        while merged.addresses.count > Self.mostAddresses {
+            merged.addresses.remove(at: merged.addresses.lastIndex { !$0.wasAsked } ?? merged.addresses.count - 1)
+        }
+        return merged
+    }
+
+    /// Returns true if this record already has the address, with at least that evidence.
+    package func has(_ address: Address) -> Bool {
+        addresses.contains { $0.path == address.path && ($0.wasAsked || !address.wasAsked) }
     }
 }

@@ -85,11 +85,9 @@ struct BackOff: Sendable {
     /// Returns the failure to answer callers with at once; nil if a login may be tried.
     func refusal(now: Int64) -> LoginFailure? { until > now ? failure?.reason : nil }
 
-    /// Records a failed login; `chance` is a random number in 0..<1. `doubles`: the next pause is longer than this one.
-    mutating func record(
-        _ failure: LoginFailure, _ limits: SessionLimits, now: Int64, chance: Double, doubles: Bool = true
-    ) {
-        count = doubles ? min(count + 1, 16) : max(count, 1)
+    /// Records a failed login; `chance` is a random number in 0..<1.
+    mutating func record(_ failure: LoginFailure, _ limits: SessionLimits, now: Int64, chance: Double) {
+        count = min(count + 1, 16)
         let pause = limits.pause(after: failure, failures: count, now: now, chance: chance)
         until = pause.map { now.saturatingAdd($0) } ?? 0
         self.failure = (failure, now)

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-// Unverified sessions (Basic, Digest): one exchange tries each of them, while the others wait; a rejected credential is
-// not sent twice (CONTRIBUTING, rules 1 and 3).
+internal import Basics
+
+// Unverified sessions (Basic, Digest) of a value that was never accepted: one exchange tries each of them, while the others wait;
+// a rejected credential is not sent twice (CONTRIBUTING, rules 1, 3 and 4).
 extension SessionTable {
     /// Result of an exchange that tried a session.
     public enum VerificationResult: Sendable, Equatable {
@@ -12,12 +14,20 @@ extension SessionTable {
         case outdated
         /// Nothing was sent, or the response says nothing about the credential: another exchange may try at once.
         case undecided
-        /// Unknown: the request was sent, and no usable response came; all wait for a pause.
+        /// Unknown: the request was sent, and no usable response came; another exchange tries at its own address.
         case unanswered(UnansweredTrial)
     }
 
     func isUnverified(_ key: SessionKey, generation: UInt64) -> Bool {
         entries[key]?.unverified?.generation == generation
+    }
+
+    /// Returns true if the session of that generation sends a credential that no answer has accepted since the login.
+    func isUnproven(_ key: SessionKey, generation: UInt64) -> Bool {
+        guard let held = entries[key]?.held, held.generation == generation else {
+            return isUnverified(key, generation: generation)
+        }
+        return held.session.use != nil && !held.acceptance.isKnown
     }
 
     /// Returns true if the session of that generation was dropped or replaced; false also while it is hidden.
@@ -27,57 +37,89 @@ extension SessionTable {
 
     /// Records the result of an exchange that tried a session, and returns the waiters to notify.
     ///
-    /// `chance` is a random number in 0..<1.
+    /// `chance` is a random number in 0..<1. The first of several trials at once decides; the results of the others do not count.
     public mutating func recordVerification(
         of key: SessionKey, generation: UInt64, _ result: VerificationResult, by waiter: Waiter, now: Int64,
         chance: Double
     ) -> [(waiter: Waiter, outcome: Outcome)] {
-        guard var entry = entries[key], entry.verifier == waiter else { return [] }
+        guard var entry = entries[key], entry.trials.contains(waiter) else { return [] }
         version &+= 1
-        entry.verifier = nil
+        if case .unanswered = result {
+            entry.trials.end(waiter, isFruitless: true, now: now)
+        } else {
+            entry.trials.end(waiter, isFruitless: false, now: now)
+        }
         entries[key] = entry
         guard let unverified = entry.unverified, unverified.generation == generation else {
-            return resumeVerification(of: key)
+            return resumeVerification(of: key, now: now)
         }
         switch result {
         case .accepted: break
         case .outdated:
+            entries[key]?.trials.decided()
             entries[key]?.unverified = nil
             return dequeueWaiters(of: key, with: .askAgain)
-        case .undecided: return assignVerifier(of: key)
+        case .undecided: return assignVerifier(of: key, now: now)
         case .unanswered(let trial):
-            let failure = trial.failure(of: key.challenge)
+            guard let retryAt = entry.trials.exhaustedUntil(now: now) else { return assignVerifier(of: key, now: now) }
+            // One that is late may still decide.
+            guard entry.trials.isEmpty else { return [] }
+            let failure = trial.failure(of: key.challenge, after: SessionTrials<Waiter>.most, retryAt: retryAt)
             entry.unverified = nil
-            entry.backOff.record(failure, limits, now: now, chance: chance, doubles: trial.doublesPause)
+            entry.backOff.record(failure, limits, now: now, chance: chance)
             entries[key] = entry
             return dequeueWaiters(of: key, with: .failed(failure))
         }
+        unverified.acceptance.isShown()
+        entries[key]?.trials = SessionTrials()
         entries[key]?.unverified = nil
         entries[key]?.held = unverified
         entries[key]?.backOff = BackOff()
         return dequeueWaiters(of: key, with: .established(unverified))
     }
 
+    /// Records that an exchange that tries a session has had no answer for a while; the next waiter tries it, too.
+    package mutating func recordSilence(
+        of key: SessionKey, generation: UInt64, by waiter: Waiter, now: Int64
+    ) -> [(waiter: Waiter, outcome: Outcome)] {
+        guard entries[key]?.unverified?.generation == generation,
+            entries[key]?.trials.becameSilent(waiter, now: now) == true
+        else { return [] }
+        return assignVerifier(of: key, now: now)
+    }
+
     /// Assigns the session to the next waiter; without an unverified session, all waiters ask again.
-    private mutating func resumeVerification(of key: SessionKey) -> [(waiter: Waiter, outcome: Outcome)] {
-        guard let entry = entries[key], entry.unverified == nil, !entry.isLoggingIn else {
-            return assignVerifier(of: key)
+    private mutating func resumeVerification(of key: SessionKey, now: Int64) -> [(waiter: Waiter, outcome: Outcome)] {
+        guard let entry = entries[key], entry.unverified == nil, !entry.isLoggingIn, entry.trials.isEmpty else {
+            return assignVerifier(of: key, now: now)
         }
         return dequeueWaiters(of: key, with: .askAgain)
     }
 
-    /// Assigns the unverified session to the next waiter, if there is one.
-    mutating func assignVerifier(of key: SessionKey) -> [(waiter: Waiter, outcome: Outcome)] {
-        guard var entry = entries[key], let unverified = entry.unverified, entry.verifier == nil, !entry.isLoggingIn
-        else {
-            return []
+    /// Assigns the unverified session to the next waiter, rather to one at an address where no trial was fruitless.
+    ///
+    /// If nobody tries it and no waiter may, the waiters fail.
+    mutating func assignVerifier(of key: SessionKey, now: Int64) -> [(waiter: Waiter, outcome: Outcome)] {
+        guard var entry = entries[key], let unverified = entry.unverified, !entry.isLoggingIn, !entry.waiters.isEmpty
+        else { return [] }
+        let next =
+            entry.waiters.firstIndex { entry.trials.allows($0.address, isFresh: true, now: now) }
+            ?? entry.waiters.firstIndex { entry.trials.allows($0.address, now: now) }
+        if let next {
+            let (waiter, address) = entry.waiters.remove(at: next)
+            waiterCount -= 1
+            entry.trials.start(waiter, at: address)
+            entries[key] = entry
+            return [(waiter, .verify(key, unverified))]
         }
-        guard !entry.waiters.isEmpty else { return [] }
-        let next = entry.waiters.removeFirst()
-        waiterCount -= 1
-        entry.verifier = next
-        entries[key] = entry
-        return [(next, .verify(key, unverified))]
+        guard entry.trials.isEmpty else { return [] }
+        let waiters = entry.waiters
+        entries[key]?.waiters = []
+        waiterCount -= waiters.count
+        return waiters.map { waiter, address in
+            let retryAt = entry.trials.refusedUntil(address, now: now) ?? entry.trials.exhaustedUntil(now: now)
+            return (waiter, .failed(.fruitlessAddress(of: key.challenge, retryAt: retryAt ?? now)))
+        }
     }
 }
 
@@ -120,11 +162,13 @@ extension SessionTable {
         else { return .over }
         if let last = entry.unconfirmed, last.generation == generation, now < last.until { return .keep }
         // The verifier of a session has left the queue.
-        guard waiterCount < limits.waiters || isUnverified && entry.verifier == waiter else { return .overloaded }
+        let isVerifier = isUnverified && entry.trials.contains(waiter)
+        guard waiterCount < limits.waiters || isVerifier else { return .overloaded }
         waiterCount += 1
-        entry.waiters.append(waiter)
-        if isUnverified, entry.verifier == waiter { entry.verifier = nil }
-        let leads = !entry.isLoggingIn && entry.verifier == nil && !isLoggingIn(siblingOf: key)
+        entry.waiters.append((waiter, nil))
+        // The first refusal decides about the trials.
+        if isVerifier { entry.trials.decided() }
+        let leads = !entry.isLoggingIn && entry.trials.isEmpty && !isLoggingIn(siblingOf: key)
         if leads {
             // Prevents a login or renewal in the meantime.
             entry.isLoggingIn = true
@@ -149,13 +193,14 @@ extension SessionTable {
         }
         let last = entries[key]?.unconfirmed.flatMap { $0.generation == generation ? $0 : nil }
         switch confirmation {
-        case .unknown where (last?.count ?? 0) + 1 >= Self.mostUnknown, .over:
+        case .unknown where (last?.count ?? 0) + 1 >= Self.mostUnknown,
+            .postponed where (last?.count ?? 0) + 1 >= Self.mostUnknown, .over:
             entries[key]?.held = nil
             return dequeueWaiters(of: key, with: .askAgain) + dequeueSiblingWaiters(of: key)
         case .stillGood:
             entries[key]?.unconfirmed = nil
             return dequeueWaiters(of: key, withConfirmed: held) + dequeueSiblingWaiters(of: key)
-        case .unknown:
+        case .postponed, .unknown:
             let end = now.addingReportingOverflow(limits.confirmationPause)
             entries[key]?.unconfirmed = (
                 generation, end.overflow ? .max : end.partialValue, (last?.count ?? 0) + 1
@@ -173,9 +218,18 @@ extension SessionTable {
         case .over:
             return dequeueWaiters(of: key, with: .askAgain) + dequeueSiblingWaiters(of: key)
         case .stillGood:
+            unverified.acceptance.isShown()
             entries[key]?.held = unverified
             entries[key]?.backOff = BackOff()
             return dequeueWaiters(of: key, withConfirmed: unverified) + dequeueSiblingWaiters(of: key)
+        case .postponed(let until):
+            let failure = LoginFailure(
+                .failed, challenge: key.challenge,
+                detail:
+                    "The server refused a credential that it has accepted before, and no other address showed if the credential "
+                    + "is still accepted. It is sent again after a minute, and another refusal counts as a rejection. Set "
+                    + "`prove-at` to an address that every accepted user may GET.", retryAt: until)
+            return finish(key, with: .failure(failure), now: now, chance: 0)
         case .unknown:
             let failure = LoginFailure(
                 .failed, challenge: key.challenge,
@@ -205,49 +259,4 @@ extension SessionTable {
         if entries[key]?.unverified?.generation == generation { entries[key]?.unverified = nil }
         return finish(key, with: .failure(failure), now: now, chance: 0)
     }
-}
-
-/// Reason why a request that tried a session showed nothing about its credential.
-///
-/// The server may have counted the request as an attempt, so the next one waits (CONTRIBUTING, rule 3: unknown).
-public enum UnansweredTrial: Sendable, Equatable {
-    /// The caller left before the answer.
-    case abandoned
-    /// The connection was lost, or the answer is unusable.
-    case lost
-    /// The server was unable to check the credential: 429 or 5xx. `retryAt`: its `Retry-After` in ms since 1970.
-    case status(Int, retryAt: Int64? = nil)
-    /// No answer came in time.
-    case timedOut
-
-    /// Returns the failure for all who ask for the session during the pause.
-    func failure(of challenge: String) -> LoginFailure {
-        let counted = "and the server may have counted it as an attempt"
-        switch self {
-        case .abandoned:
-            return LoginFailure(
-                .failed, challenge: challenge,
-                detail: "The caller of the request that tried the credential left before the answer, \(counted). "
-                    + "A later request tries again.")
-        case .lost:
-            return LoginFailure(
-                .failed, challenge: challenge,
-                detail: "The request that tried the credential got no usable answer, \(counted). "
-                    + "A later request tries again; check the server.")
-        case .status(let status, let retryAt):
-            return LoginFailure(
-                .failed, challenge: challenge,
-                detail:
-                    "The server answered the request that tried the credential with \(status), which does not show if "
-                    + "it accepts the credential. A later request tries again; check the server.", retryAt: retryAt)
-        case .timedOut:
-            return LoginFailure(
-                .timedOut, challenge: challenge,
-                detail: "The request that tried the credential got no answer in time, \(counted). "
-                    + "A later request tries again; check the server.")
-        }
-    }
-
-    /// True if each further one in a row doubles the pause. Callers who leave early must not lengthen it for others.
-    var doublesPause: Bool { self != .abandoned }
 }

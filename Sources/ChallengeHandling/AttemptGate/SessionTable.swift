@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 internal import Basics
+internal import Secrets
 
 /// Held sessions, running logins and their waiters, by session key.
 ///
@@ -42,9 +43,9 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
     /// Requests the session of `key` for an exchange.
     ///
     /// `rejected` is the generation that the upstream has just refused, if any: that session is dropped, unless a newer
-    /// one exists, which is then used at once.
+    /// one exists, which is then used at once. `address` is that of the request, which may have to try the session.
     public mutating func request(
-        _ key: SessionKey, rejected: UInt64?, waiter: Waiter, now: Int64
+        _ key: SessionKey, rejected: UInt64?, waiter: Waiter, address: String? = nil, now: Int64
     ) -> Answer {
         if entries[key] == nil { evictIdleKeys(now: now) }
         var entry = entries[key] ?? SessionEntry()
@@ -57,25 +58,29 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
         }
         if !entry.isLoggingIn {
             if let failure = entry.backOff.refusal(now: now) { return .refuse(failure) }
-            if entry.verifier == nil, let unverified = entry.unverified {
-                if unverified.generation != rejected, !unverified.isExpired(at: now) {
-                    entry.verifier = waiter
+            if let unverified = entry.unverified, unverified.generation != rejected, !unverified.isExpired(at: now) {
+                if entry.trials.allows(address, now: now) {
+                    entry.trials.start(waiter, at: address)
                     return .verify(unverified)
                 }
+                if entry.trials.isEmpty, let retryAt = entry.trials.refusedUntil(address, now: now) {
+                    return .refuse(.fruitlessAddress(of: key.challenge, retryAt: retryAt))
+                }
+            } else if entry.trials.isEmpty {
                 entry.unverified = nil
             }
         }
         guard waiterCount < limits.waiters else { return .overloaded }
         waiterCount += 1
-        entry.waiters.append(waiter)
-        if entry.isLoggingIn || entry.verifier != nil || isLoggingIn(siblingOf: key) { return .wait }
+        entry.waiters.append((waiter, address))
+        if entry.isLoggingIn || !entry.trials.isEmpty || isLoggingIn(siblingOf: key) { return .wait }
         entry.isLoggingIn = true
         return .logIn
     }
 
     /// Starts a renewal of a valid session; returns true once, to the caller that must run the login.
     public mutating func beginRenewal(_ key: SessionKey, now: Int64) -> Bool {
-        guard var entry = entries[key], !entry.isLoggingIn, entry.verifier == nil, !isLoggingIn(siblingOf: key) else {
+        guard var entry = entries[key], !entry.isLoggingIn, entry.trials.isEmpty, !isLoggingIn(siblingOf: key) else {
             return false
         }
         if entry.backOff.until > now { return false }
@@ -112,7 +117,7 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
 
     /// Removes a waiter after its deadline, or after its caller has gone.
     public mutating func removeWaiter(_ waiter: Waiter, of key: SessionKey) {
-        guard let index = entries[key]?.waiters.firstIndex(of: waiter) else { return }
+        guard let index = entries[key]?.waiters.firstIndex(where: { $0.waiter == waiter }) else { return }
         entries[key]?.waiters.remove(at: index)
         waiterCount -= 1
     }
@@ -136,8 +141,11 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
     }
 
     /// Ends the login of `key`, and returns the waiters to notify; `chance` is a random number in 0..<1.
+    ///
+    /// `isAccepted`: the server is known to accept what the session sends, so that no exchange has to try it.
     public mutating func finish(
-        _ key: SessionKey, with result: Result<Session, LoginFailure>, now: Int64, chance: Double
+        _ key: SessionKey, with result: Result<Session, LoginFailure>, isAccepted: Bool = false, now: Int64,
+        chance: Double
     ) -> [(waiter: Waiter, outcome: Outcome)] {
         version &+= 1
         var entry = entries[key] ?? SessionEntry()
@@ -150,11 +158,13 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
             let held = HeldSession(
                 session, generation: lastGeneration, establishedAt: now, isTakenOver: session.isTakenOver,
                 renewals: old.map { $0.renewals + 1 } ?? 0, chance: chance)
-            if !session.isVerified {
+            if !session.isVerified, !isAccepted {
+                if entry.tried != session.use?.credential.fields { entry.trials.forget() }
+                entry.tried = session.use?.credential.fields
                 entry.held = nil
                 entry.unverified = held
                 entries[key] = entry
-                return assignVerifier(of: key) + dequeueSiblingWaiters(of: key)
+                return assignVerifier(of: key, now: now) + dequeueSiblingWaiters(of: key)
             }
             entry.held = held
             // Without a challenge, the value was not sent: the pause after the next failure still doubles.
@@ -189,7 +199,7 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
         let held = HeldSession(
             session, generation: lastGeneration + 1, establishedAt: min(establishedAt, now), isTakenOver: true,
             renewals: entry.held.map { $0.renewals + 1 } ?? 0, chance: chance)
-        guard !held.isExpired(at: now), !entry.isLoggingIn, entry.verifier == nil,
+        guard !held.isExpired(at: now), !entry.isLoggingIn, entry.trials.isEmpty,
             replacing || entry.held == nil && entry.unverified == nil
         else { return false }
         lastGeneration += 1
@@ -203,7 +213,7 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
 
     /// Drops the session of that generation, which is not being verified. The pause after a failed login stays.
     package mutating func drop(_ key: SessionKey, generation: UInt64) {
-        guard entries[key]?.verifier == nil, session(of: key)?.generation == generation else { return }
+        guard entries[key]?.trials.isEmpty == true, session(of: key)?.generation == generation else { return }
         entries[key]?.held = nil
         entries[key]?.unverified = nil
         version &+= 1
@@ -214,7 +224,7 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
         func isSent(by held: HeldSession?) -> Bool {
             held?.session.use.map { $0.key == use.key && $0.credential.fields == use.credential.fields } ?? false
         }
-        for (key, entry) in entries where entry.verifier == nil && isSent(by: entry.held ?? entry.unverified) {
+        for (key, entry) in entries where entry.trials.isEmpty && isSent(by: entry.held ?? entry.unverified) {
             entries[key]?.held = nil
             entries[key]?.unverified = nil
             version &+= 1
@@ -234,7 +244,7 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
     public func state(of key: SessionKey, now: Int64) -> SessionState {
         guard let entry = entries[key] else { return .cold }
         if let held = entry.held, !held.isExpired(at: now) { return .held(held) }
-        if entry.isLoggingIn || entry.verifier != nil { return .loggingIn(waiters: entry.waiters.count) }
+        if entry.isLoggingIn || !entry.trials.isEmpty { return .loggingIn(waiters: entry.waiters.count) }
         if let unverified = entry.unverified, !unverified.isExpired(at: now) { return .held(unverified) }
         // A refused scope is not a problem of the upstream, and is not tried again without a request.
         if let failure = entry.backOff.failure, !failure.reason.concernsScope { return .failing(failure.reason) }
@@ -254,8 +264,9 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
             if entries[key]?.held != nil || entries[key]?.unverified != nil { dropped.append(key) }
             entries[key]?.held = nil
             // A session being verified ends with its result.
-            if entries[key]?.verifier == nil { entries[key]?.unverified = nil }
+            if entries[key]?.trials.isEmpty == true { entries[key]?.unverified = nil }
             entries[key]?.backOff = BackOff()
+            entries[key]?.trials.forget()
         }
         version &+= 1
         return dropped
@@ -282,6 +293,7 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
         for (key, entry) in entries
         where challenge == nil || key.challenge == challenge || entry.backOff.failure?.reason.challenge == challenge {
             entries[key]?.backOff = BackOff()
+            entries[key]?.trials.forget()
             entries[key]?.latch = nil
         }
     }
@@ -303,7 +315,7 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
             guard let held = entry.held, !held.isExpired(at: now) else { return 0 }
             return held.generation
         }
-        let idle = entries.filter { !$0.value.isLoggingIn && $0.value.verifier == nil && $0.value.waiters.isEmpty }
+        let idle = entries.filter { !$0.value.isLoggingIn && $0.value.trials.isEmpty && $0.value.waiters.isEmpty }
         for (key, _) in idle.sorted(by: { rank($0.value) < rank($1.value) }).prefix(max(1, limits.keys / 4)) {
             entries[key] = nil
         }
@@ -314,14 +326,14 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
         let waiters = entries[key]?.waiters ?? []
         entries[key]?.waiters = []
         waiterCount -= waiters.count
-        return waiters.map { ($0, outcome) }
+        return waiters.map { ($0.waiter, outcome) }
     }
 
     /// Removes the waiters of the siblings of `key`, and returns them to ask again.
     mutating func dequeueSiblingWaiters(of key: SessionKey) -> [(waiter: Waiter, outcome: Outcome)] {
         var woken: [(waiter: Waiter, outcome: Outcome)] = []
         for (other, entry) in entries where other != key && other.isSibling(of: key) && !entry.waiters.isEmpty {
-            woken += entry.waiters.map { ($0, .askAgain) }
+            woken += entry.waiters.map { ($0.waiter, .askAgain) }
             entries[other]?.waiters = []
         }
         waiterCount -= woken.count
@@ -333,14 +345,19 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
 struct SessionEntry<Waiter: Sendable & Equatable>: Sendable {
     var held: HeldSession?
     var isLoggingIn = false
-    var waiters: [Waiter] = []
+    /// Waiting exchanges with the addresses of their requests.
+    var waiters: [(waiter: Waiter, address: String?)] = []
     /// Pause after a failed login.
     var backOff = BackOff()
     /// Latch that ended the last login.
     var latch: LatchKey?
     var unverified: HeldSession?
-    /// Exchange that is verifying the session.
-    var verifier: Waiter?
+    /// Exchanges that try the session, and fruitless trials before.
+    var trials = SessionTrials<Waiter>()
+    /// Value of the last unverified session.
+    var tried: [String: Secret]?
+    /// Renewals of new sessions because of refusals.
+    var earlyRenewals = EarlyRenewals()
     /// Number of the last confirmation.
     var confirmation: UInt64 = 0
     /// Session whose last confirmations had no usable answer, the end of the pause, and their number.

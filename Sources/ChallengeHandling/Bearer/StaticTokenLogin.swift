@@ -15,13 +15,16 @@ public struct StaticTokenLogin: SessionLogin {
     public let proof: WebURL?
     /// The detector of its challenges.
     let detector: BearerDetector
+    /// The response that led to the login or to its confirmation, if any.
+    let challenge: ExaminedResponse?
 
     /// Creates a login.
     public init(
         key: LatchKey, placement: TokenPlacement = TokenPlacement(), retryRejectedAfter: Duration? = nil,
-        proof: WebURL? = nil, realm: String? = nil
+        proof: WebURL? = nil, realm: String? = nil, challenge: ExaminedResponse? = nil
     ) {
         self.proof = proof
+        self.challenge = challenge
         detector = BearerDetector(realm: realm, canGrow: false)
         self.key = key
         self.placement = placement
@@ -41,28 +44,27 @@ public struct StaticTokenLogin: SessionLogin {
         return Session(unverified: use, fields: [placement.field(carrying: token)])
     }
 
-    /// Checks if an address still accepts the token of `held`. The address is `prove-at`, or the one where the token
-    /// was accepted last. Returns `.over` if the token is refused there, or was never accepted at any address.
+    /// Checks if an address still accepts the token of `held`: `prove-at`, or another one that accepted it. Returns
+    /// `.over` if the token is refused there too, or was never accepted at any address.
     public func confirm(_ held: Session, _ conversation: Conversation) async -> SessionConfirmation {
         guard let use = held.use else { return .over }
-        var address = proof
-        if address == nil {
-            guard let mark = use.acceptance(in: conversation) else { return .over }
-            address = mark.path.map { WebURL(origin: key.origin, path: $0) }
-        }
-        guard let address else { return .unknown }
-        // Ask without the token first: an address that has become public proves nothing.
-        guard case .challenged? = await challenge(at: address, with: nil, conversation) else { return .unknown }
-        switch await challenge(at: address, with: held, conversation) {
-        case .refused?: return .over
-        case nil: return .unknown
-        default:
-            await use.accept(at: address.path, in: conversation)
-            return .stillGood
+        let accepted = AcceptedAddresses(
+            of: use, at: key.origin, proof: proof, refusal: challenge?.refusal, in: conversation)
+        return await accepted.confirm(in: conversation) { address in
+            switch await answer(at: address, with: nil, conversation) {
+            case nil: return .silent
+            case .challenged?: break
+            default: return .open
+            }
+            return switch await answer(at: address, with: held, conversation) {
+            case .refused?: .refused
+            case nil: .unclear
+            default: .accepted
+            }
         }
     }
 
-    private func challenge(
+    private func answer(
         at address: WebURL, with session: Session?, _ conversation: Conversation
     ) async -> Challenge? {
         let occasion = SchemeOccasion(name: key.challenge, url: address, use: nil, conversation: conversation)
@@ -81,11 +83,11 @@ extension TokenGrant {
 
 extension TokenLogins {
     fileprivate var fixed: Authenticator {
-        let login = StaticTokenLogin(
-            key: latch(at: upstream.url.origin), placement: placement, retryRejectedAfter: retry,
-            proof: challenge.proofAddress(at: upstream), realm: realm)
-        return authenticator(BearerDetector(realm: realm, canGrow: false, markers: token.detect), scope: .empty) { _ in
-            login
+        let (key, proof) = (latch(at: upstream.url.origin), challenge.proofAddress(at: upstream))
+        return authenticator(BearerDetector(realm: realm, canGrow: false, markers: token.detect), scope: .empty) {
+            StaticTokenLogin(
+                key: key, placement: placement, retryRejectedAfter: retry, proof: proof, realm: realm,
+                challenge: $0.challenge)
         }
     }
 }

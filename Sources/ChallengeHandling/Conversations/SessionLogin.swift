@@ -53,6 +53,9 @@ public struct LoginOccasion: Sendable {
 public enum SessionConfirmation: Sendable, Equatable {
     /// The session has ended, or its state cannot be determined: the next request starts a login.
     case over
+    /// A credential that was accepted before was refused, and no other address shows if it is still accepted: it is sent again
+    /// at that time, in ms since 1970, and the next refusal counts.
+    case postponed(until: Int64)
     /// The session works at an address that requires one: the response concerned its own resource.
     case stillGood
     /// The server gave no usable answer: the session is kept, and not checked again for a moment.

@@ -212,7 +212,7 @@ struct HelperLogin: SessionLogin {
             address: proof, isVerifying: true, name: name, isChallenge: gateway.asksForLogin)
         switch await confirmation.run(session, conversation) {
         case .stillGood: await use.accept(in: conversation)
-        case .unknown: break
+        case .postponed, .unknown: break
         case .over:
             let piece = Evidence(
                 .doubtful, .rejected(.wrong),

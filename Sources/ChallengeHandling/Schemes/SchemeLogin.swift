@@ -152,60 +152,52 @@ public struct SchemeLogin: SessionLogin {
 }
 
 // An accepted credential is not rejected because of a refusal at an address that a caller chose. It is sent again, to
-// `prove-at` or to the address that accepted it last (CONTRIBUTING, rule 3).
+// `prove-at` or to another address that accepted it (CONTRIBUTING, rule 3).
 extension SchemeLogin {
-    /// Checks if the credential of `held` is still accepted. `.over` if it is refused at the checked address too, or
-    /// was never accepted anywhere.
+    /// Checks if the credential of `held` is still accepted. `.over` if it is refused at another address too, or was
+    /// never accepted anywhere.
     public func confirm(_ held: Session, _ conversation: Conversation) async -> SessionConfirmation {
-        guard let use = held.use else { return .over }
-        let address: WebURL
-        var wasAsked = true
-        if plan.isProof {
-            address = plan.address
-        } else {
-            guard let mark = use.acceptance(in: conversation) else { return .over }
-            wasAsked = mark.wasAsked
-            // It was accepted by a request that no GET can repeat.
-            guard let path = mark.path else { return .unknown }
-            address = WebURL(origin: plan.address.origin, path: path)
-        }
-        if let challenge, challenge.url == address, challenge.method == .get { return .over }
-        do throws(LoginFailure) {
-            return try await confirm(held, use, at: address, wasAsked: wasAsked, conversation)
-        } catch {
-            return .unknown
-        }
+        await confirm(held, refusedBy: challenge?.refusal, conversation)
     }
 
     private func confirm(
-        _ held: Session, _ use: CredentialUse, at address: WebURL, wasAsked: Bool, _ conversation: Conversation
-    ) async throws(LoginFailure) -> SessionConfirmation {
+        _ held: Session, refusedBy refusal: (path: String, isRead: Bool)?, _ conversation: Conversation
+    ) async -> SessionConfirmation {
+        guard let use = held.use else { return .over }
+        let accepted = AcceptedAddresses(
+            of: use, at: plan.address.origin, proof: plan.isProof ? plan.address : nil, refusal: refusal,
+            in: conversation)
+        return await accepted.confirm(in: conversation) { await ask($0, held, use, conversation) }
+    }
+
+    /// Asks an address without the credential and, if it asks for it, with it.
+    private func ask(
+        _ address: WebURL, _ held: Session, _ use: CredentialUse, _ conversation: Conversation
+    ) async -> AcceptedAddresses.Finding {
         var occasion = SchemeOccasion(
             name: plan.name, scope: scope, realm: plan.realm, url: address, use: use, conversation: conversation)
         let probe = SchemeProbe(address, occasion)
-        // Ask without it first: an address that has become public proves nothing. Digest gets its nonce from this
-        // response.
-        guard let first = try await probe.ask(), first.status == 401, plan.offer(in: first.fields) != nil else {
-            return wasAsked ? .unknown : .over
-        }
+        guard let first = try? await probe.ask() else { return .silent }
+        guard first.status == 401, plan.offer(in: first.fields) != nil else { return .open }
         var session = held
+        // Digest gets its nonce from the first response.
         if held.signer != nil {
             occasion.challenges = SchemePlan.challenges(in: first.fields)
             occasion.response = ExaminedResponse(status: first.status, fields: first.fields, url: address)
-            session = try await self.session(for: occasion)
+            guard let fresh = try? await self.session(for: occasion) else { return .silent }
+            session = fresh
         }
-        guard let second = try await probe.ask(with: session) else { return .unknown }
-        guard second.status == 401, let offer = plan.offer(in: second.fields) else {
-            await use.accept(at: address.path, in: conversation)
-            return .stillGood
-        }
-        return offer == .stale ? .unknown : .over
+        guard let second = try? await probe.ask(with: session) else { return .unclear }
+        guard second.status == 401, let offer = plan.offer(in: second.fields) else { return .accepted }
+        return offer == .stale ? .unclear : .refused
     }
 
-    /// Verifies a session at `prove-at`, if configured, before any request uses it. A later refusal then concerns only
-    /// the resource.
+    /// Verifies a session at `prove-at`, if configured, before any request tries its credential. A later refusal then
+    /// concerns only the resource.
     func verified(_ session: Session, _ occasion: SchemeOccasion) async throws(LoginFailure) -> Session {
         guard plan.isProof, let use = session.use, !session.isVerified else { return session }
+        // An accepted value needs no trial (CONTRIBUTING, rule 4).
+        if use.acceptance(in: occasion.conversation)?.wasAsked == true { return session }
         // Without a usable answer the value waits for the pause, as any with an unknown outcome (CONTRIBUTING, rule 3).
         let response = try await SchemeProbe(plan.address, occasion).decide(with: session)
         var session = session
@@ -221,29 +213,29 @@ extension SchemeLogin {
             in: occasion.conversation)
     }
 
-    /// Checks a session that was refused before any request used it. It is rejected at `prove-at`, or if its value was
-    /// never accepted.
+    /// Checks a session that was refused before any request used it. It is rejected if another address refuses its
+    /// value too, or if no address ever accepted it.
     func confirmed(
         _ session: Session, _ use: CredentialUse, retryAt: Int64?, _ occasion: SchemeOccasion
     ) async throws(LoginFailure) -> Session {
-        var confirmation = SessionConfirmation.over
-        if !plan.isProof || occasion.url != plan.address {
-            confirmation = await confirm(session, occasion.conversation)
-        }
-        switch confirmation {
+        switch await confirm(session, refusedBy: (occasion.url.path, true), occasion.conversation) {
         case .over: throw await use.reject(.rejected, serverWait: retryAt, in: occasion.conversation)
+        case .postponed(let until): throw unconfirmed(at: occasion.url, retryAt: max(until, retryAt ?? until))
         case .stillGood:
             var session = session
             session.isVerified = true
             return session
-        case .unknown:
-            throw LoginFailure(
-                .failed, challenge: plan.name,
-                detail:
-                    "The server refused the credential at \(occasion.url.path), and no other address could show if it "
-                    + "still accepts the credential. Set `prove-at` to an address that every accepted user may GET.",
-                retryAt: retryAt)
+        case .unknown: throw unconfirmed(at: occasion.url, retryAt: retryAt)
         }
+    }
+
+    private func unconfirmed(at address: WebURL, retryAt: Int64?) -> LoginFailure {
+        LoginFailure(
+            .failed, challenge: plan.name,
+            detail:
+                "The server refused the credential at \(address.path), and no other address could show if it still "
+                + "accepts the credential. Set `prove-at` to an address that every accepted user may GET.",
+            retryAt: retryAt)
     }
 }
 

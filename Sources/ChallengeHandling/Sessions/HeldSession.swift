@@ -20,6 +20,8 @@ public struct HeldSession: Sendable, Equatable {
     public let renewals: Int
     /// True if an earlier process established the session and handed it over.
     public let isTakenOver: Bool
+    /// Record of its acceptances.
+    package let acceptance = SessionAcceptance()
 
     init(
         _ session: Session, generation: UInt64, establishedAt: Int64, isTakenOver: Bool = false, renewals: Int = 0,

@@ -23,11 +23,47 @@ struct AcceptanceTableTests {
         #expect(table.acceptance(key(), digest: [1]) == nil)
     }
 
+    @Test("the last four addresses of a value are kept, newest first, and those that had not asked go first")
+    func addresses() {
+        var table = AcceptanceTable()
+        func paths() -> [String] { table.acceptance(key(), digest: [1])?.addresses.map(\.path) ?? [] }
+        for path in ["/a", "/b", "/c"] { table.accept(key(), digest: [1], Acceptance(path: path, at: 1)) }
+        table.accept(key(), digest: [1], Acceptance(path: "/open", at: 2, wasAsked: false))
+        #expect(paths() == ["/open", "/c", "/b", "/a"])
+        #expect(table.acceptance(key(), digest: [1])?.wasAsked == true)
+        // A caller cannot push out the addresses that prove something.
+        for number in 0..<9 {
+            table.accept(key(), digest: [1], Acceptance(path: "/open/\(number)", at: 3, wasAsked: false))
+        }
+        #expect(paths().suffix(3) == ["/c", "/b", "/a"])
+        table.accept(key(), digest: [1], Acceptance(path: "/a", at: 4, wasAsked: false))
+        #expect(paths().first == "/a" && table.acceptance(key(), digest: [1])?.addresses.first?.wasAsked == true)
+        for path in ["/d", "/e"] { table.accept(key(), digest: [1], Acceptance(path: path, at: 5)) }
+        #expect(paths() == ["/e", "/d", "/a", "/c"])
+    }
+
+    @Test("a record of an earlier version is read as one address, and has no addresses beyond the limit")
+    func earlierVersion() {
+        let head = #"{"version":1,"accepted":[{"scheme":"https","host":"a.example","port":443,"#
+        let name = #""challenge":"corp","credential":"ann","#
+        let mark = head + name + #""digest":"01","at":7,"path":"/a","unasked":1}]}"#
+        let table = AcceptanceTable(parsing: Array(mark.utf8))
+        var written = AcceptanceTable()
+        written.accept(key(), digest: [1], Acceptance(path: "/a", at: 7, wasAsked: false))
+        #expect(table == written)
+        let many = (0..<9).map { #"{"path":"/\#($0)"}"# }.joined(separator: ",")
+        let long = head + name + #""digest":"01","at":7,"addresses":[\#(many)]}]}"#
+        let read = AcceptanceTable(parsing: Array(long.utf8)).acceptance(key(), digest: [1])
+        #expect(read?.addresses.map(\.path) == ["/0", "/1", "/2", "/3"] && read?.wasAsked == true)
+    }
+
     @Test("an acceptance table is restored unchanged, and invalid bytes give an empty one")
     func bytes() {
         var table = AcceptanceTable()
         table.accept(key(), digest: [1, 255], Acceptance(path: "/a b/\u{e4}", at: 1))
+        table.accept(key(), digest: [1, 255], Acceptance(path: "/b", at: 1, wasAsked: false))
         table.accept(key("other"), digest: [2], Acceptance(path: nil, at: 2))
+        table.accept(key("third"), digest: [2], Acceptance(path: "/", at: 2, wasAsked: false))
         #expect(AcceptanceTable(parsing: table.serialized()) == table)
         for text in ["", "x", "{}", #"{"version":2,"accepted":[]}"#, #"{"version":1,"accepted":[{"at":1}]}"#] {
             #expect(AcceptanceTable(parsing: Array(text.utf8)).count == 0)

@@ -55,64 +55,6 @@ struct SessionVerificationTests {
         #expect(table.request(key, rejected: nil, waiter: 9, now: 0) == .verify(unverified))
     }
 
-    @Test(
-        "a credential that was sent without a usable answer pauses, all who wait are answered, and the next trial is one"
-    )
-    func unanswered() throws {
-        var table = Table()
-        let unverified = try #require(trying(&table))
-        let told = table.recordVerification(
-            of: key, generation: unverified.generation, .unanswered(.lost), by: 1, now: 0, chance: 0)
-        #expect(told.map(\.waiter) == [2, 3])
-        guard case .failed(let failure)? = told.first?.outcome else {
-            Issue.record("\(told)")
-            return
-        }
-        #expect(failure.code == .failed && failure.isUnknown)
-        #expect(table.state(of: key, now: 0) == .failing(failure))
-        #expect(table.request(key, rejected: nil, waiter: 4, now: 499) == .refuse(failure))
-        #expect(table.request(key, rejected: nil, waiter: 5, now: 500) == .logIn)
-        #expect(table.request(key, rejected: nil, waiter: 6, now: 500) == .wait)
-    }
-
-    @Test("trials without an answer double the pause, and those whose callers leave do not", arguments: [true, false])
-    func pauses(isAbandoned: Bool) throws {
-        var table = Table()
-        var now: Int64 = 0
-        for pause in isAbandoned ? [500, 500, 500, 500] : [500, 1_000, 2_000, 4_000] as [Int64] {
-            #expect(table.request(key, rejected: nil, waiter: 1, now: now) == .logIn)
-            let told = table.finish(key, with: .success(session()), now: now, chance: 0)
-            guard case .verify(_, let tried)? = told.first?.outcome else {
-                Issue.record("\(told)")
-                return
-            }
-            _ = table.recordVerification(
-                of: key, generation: tried.generation, .unanswered(isAbandoned ? .abandoned : .timedOut), by: 1,
-                now: now,
-                chance: 0)
-            guard case .refuse = table.request(key, rejected: nil, waiter: 2, now: now + pause - 1) else {
-                Issue.record("a trial after less than \(pause) ms")
-                return
-            }
-            now += pause
-        }
-    }
-
-    @Test("a trial that a 503 answers waits for the time in its Retry-After")
-    func retryAfter() throws {
-        var table = Table()
-        let unverified = try #require(trying(&table))
-        _ = table.recordVerification(
-            of: key, generation: unverified.generation, .unanswered(.status(503, retryAt: 30_000)), by: 1, now: 0,
-            chance: 0)
-        guard case .refuse(let failure) = table.request(key, rejected: nil, waiter: 4, now: 29_999) else {
-            Issue.record("a trial before the server's time")
-            return
-        }
-        #expect(failure.detail.contains("503"))
-        #expect(table.request(key, rejected: nil, waiter: 5, now: 30_000) == .logIn)
-    }
-
     @Test("only the verifier of a session can report a result")
     func noSay() throws {
         var table = Table()
@@ -203,6 +145,21 @@ struct SessionVerificationTests {
         #expect(failure.isUnknown && failure.detail.contains("prove-at"))
         #expect(table.request(key, rejected: nil, waiter: 5, now: 499) == .refuse(failure))
         #expect(table.request(key, rejected: nil, waiter: 5, now: 500) == .logIn)
+    }
+
+    @Test("a credential that no other address can confirm is sent again at the stated time")
+    func postponed() throws {
+        var table = Table()
+        let unverified = try #require(trying(&table))
+        _ = table.requestConfirmation(of: key, generation: unverified.generation, waiter: 1, now: 0)
+        let told = table.confirm(key, generation: unverified.generation, .postponed(until: 60_000), now: 0)
+        guard case .failed(let failure)? = told.first?.outcome else {
+            Issue.record("\(told)")
+            return
+        }
+        #expect(failure.isUnknown && failure.retryAt == 60_000)
+        #expect(table.request(key, rejected: nil, waiter: 5, now: 59_999) == .refuse(failure))
+        #expect(table.request(key, rejected: nil, waiter: 5, now: 60_000) == .logIn)
     }
 
     @Test("a refusal of an older session does not affect the present one")

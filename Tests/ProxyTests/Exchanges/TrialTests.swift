@@ -51,7 +51,8 @@ struct TrialTests {
                 guard let field else { return answer("401 Unauthorized", "who?", TrialTests.demand) }
                 attempts.wrappingAdd(1, ordering: .relaxed)
                 let status = status(path, String(field.dropFirst(21)))
-                return answer("\(status) X", "\(status) at \(path)", status == 401 ? TrialTests.demand : "")
+                let fields = status == 401 ? TrialTests.demand : status == 503 ? "Retry-After: 3600\r\n" : ""
+                return answer("\(status) X", "\(status) at \(path)", fields)
             }
         }
     }
@@ -92,24 +93,33 @@ struct TrialTests {
         #expect(proxy.log.count == 1)
     }
 
-    @Test("a 503 shows nothing about the password, which is not sent again before a pause: it may count as an attempt")
+    @Test("a 503 with Retry-After is that page's own: it goes to its caller, and other pages are served at once")
     func undecided() throws {
         let guarded = Guarded()
         let upstream = try guarded.upstream { path, _ in path == "/down" ? 503 : 200 }
         let proxy = try TestProxy(.bank(port: upstream.port, logins: [login(upstream.port)]))
         #expect(try proxy.fetch(get("/down")).body == "503 at /down")
-        for path in ["/down", "/up"] {
-            #expect(try proxy.fetch(get(path)).body.contains("\"code\":\"login-failed\""))
-        }
-        #expect(guarded.attempts.load(ordering: .relaxed) == 1)
-        #expect(proxy.services.gate.read({ $0.sessions.allHeld }).isEmpty)
-        // An operator's command does not wait.
-        _ = proxy.services.gate.change { $0.sessions.drop { _ in true } }
         #expect(try proxy.fetch(get("/up")).body == "200 at /up")
-        #expect(proxy.log.count == 2)
+        #expect(try proxy.fetch(get("/down")).body == "503 at /down")
+        #expect(guarded.attempts.load(ordering: .relaxed) == 3 && proxy.log.count == 1)
     }
 
-    @Test("a password whose connection is lost is sent once for all waiters, and not again")
+    @Test("a page that always fails is tried twice in a minute, and keeps nobody away")
+    func oneAddress() throws {
+        let guarded = Guarded()
+        let upstream = try guarded.upstream { path, _ in path == "/down" ? 503 : 200 }
+        let proxy = try TestProxy(.bank(port: upstream.port, logins: [login(upstream.port)]))
+        for _ in 0..<2 { #expect(try proxy.fetch(get("/down")).body == "503 at /down") }
+        for _ in 0..<3 {
+            let (head, body) = try proxy.fetch(get("/down"))
+            #expect(head.contains("Retry-After: 60\r\n") && body.contains("\"code\":\"login-failed\""))
+        }
+        #expect(guarded.attempts.load(ordering: .relaxed) == 2)
+        #expect(try proxy.fetch(get("/up")).body == "200 at /up")
+        #expect(try proxy.fetch(get("/down")).body == "503 at /down")
+    }
+
+    @Test("a password whose connections are lost is sent four times in a minute, and the rest hears when it goes on")
     func lost() throws {
         let attempts = Atomic<Int>(0)
         let (isTried, isOver) = (Signal(), Signal())
@@ -125,15 +135,21 @@ struct TrialTests {
         try first.send(get())
         #expect(isTried.wait())
         let others = try (0..<5).map { _ in try proxy.connect() }
-        for other in others { try other.send(get()) }
+        for (number, other) in others.enumerated() { try other.send(get("/\(number)")) }
         proxy.wait("five wait") { proxy.waiters == 5 }
         isOver.set()
         #expect(try first.message().body.contains("\"code\":\"upstream-unreachable\""))
-        for other in others { #expect(try other.message().body.contains("\"code\":\"login-failed\"")) }
-        #expect(attempts.load(ordering: .relaxed) == 1)
+        let answers = try others.map { try $0.message() }
+        #expect(answers.count { $0.body.contains("\"code\":\"upstream-unreachable\"") } == 3)
+        let told = answers.filter { $0.body.contains("\"code\":\"login-failed\"") }
+        #expect(told.count == 2 && told.allSatisfy { $0.head.contains("Retry-After: 60\r\n") })
+        #expect(attempts.load(ordering: .relaxed) == 4)
+        // An operator's command does not wait.
+        _ = proxy.services.gate.change { $0.sessions.drop { _ in true } }
+        #expect(try proxy.fetch(get()).body.contains("\"code\":\"upstream-unreachable\""))
     }
 
-    @Test("a verifier that leaves before the answer ends all waits, and its session is not tried again at once")
+    @Test("a verifier that leaves before the answer hands the trial to the next")
     func proverGone() throws {
         let attempts = Atomic<Int>(0)
         let (isTried, isOver) = (Signal(), Signal())
@@ -141,7 +157,7 @@ struct TrialTests {
             guard head.contains("Authorization:") else { return answer("401 Unauthorized", "", TrialTests.demand) }
             attempts.wrappingAdd(1, ordering: .relaxed)
             isTried.set()
-            isOver.wait()
+            if head.hasPrefix("GET /slow") { isOver.wait() }
             return answer("200 OK", "in")
         }
         let proxy = try TestProxy(.bank(port: upstream.port, logins: [login(upstream.port)]))
@@ -152,8 +168,30 @@ struct TrialTests {
         try second.send(get("/fast"))
         proxy.wait("the second waits") { proxy.waiters == 1 }
         first.reset()
-        #expect(try second.message().body.contains("\"code\":\"login-failed\""))
-        #expect(attempts.load(ordering: .relaxed) == 1)
+        #expect(try second.message().body == "in")
+        #expect(attempts.load(ordering: .relaxed) == 2)
         isOver.set()
+    }
+
+    @Test("a slow page holds up the others for two seconds at most, and gets its own answer")
+    func slow() throws {
+        let (isTried, isOver) = (Signal(), Signal())
+        let upstream = try AnsweringUpstream { head, _ in
+            guard head.contains("Authorization:") else { return answer("401 Unauthorized", "", TrialTests.demand) }
+            isTried.set()
+            if head.hasPrefix("GET /slow") { isOver.wait() }
+            return answer("200 OK", "in")
+        }
+        let proxy = try TestProxy(.bank(port: upstream.port, logins: [login(upstream.port)]))
+        let slow = try proxy.connect()
+        try slow.send(get("/slow"))
+        #expect(isTried.wait())
+        let others = try (0..<5).map { _ in try proxy.connect() }
+        for (number, other) in others.enumerated() { try other.send(get("/\(number)")) }
+        proxy.wait("five wait") { proxy.waiters == 5 }
+        proxy.pass(.seconds(2))
+        for other in others { #expect(try other.message().body == "in") }
+        isOver.set()
+        #expect(try slow.message().body == "in")
     }
 }

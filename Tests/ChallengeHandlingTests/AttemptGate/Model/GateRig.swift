@@ -122,10 +122,7 @@ struct GateRig {
         let key = login.key
         guard let password = login.password else { return finish(key, .failure(failure(.latched, key))) }
         if ModelKeys.isUnverified(key) {
-            let credential = Credential(name: key.credential, fields: ["password": Secret("\(password)")])
-            let use = CredentialUse(key: ModelKeys.latch(key), credential: credential)
-            return finish(
-                key, .success(Session(unverified: use, fields: [field("\(key.credential)/=\(password)")])))
+            return finish(key, .success(ModelKeys.session(password, key)), sending: digests(password))
         }
         if let refusal = refusal(of: password, key) { return finish(key, .failure(refusal)) }
         guard ModelKeys.hasCodes(key) else { return send(password, key) }
@@ -161,8 +158,10 @@ struct GateRig {
         writes.append(ModelWrite(key: key, ticket: mark(password, key), next: .finish(.success(session))))
     }
 
-    private mutating func finish(_ key: SessionKey, _ result: Result<Session, LoginFailure>) {
-        tell(gate.sessions.finish(key, with: result, now: now, chance: chance()), of: key)
+    private mutating func finish(
+        _ key: SessionKey, _ result: Result<Session, LoginFailure>, sending value: AttemptDigests? = nil
+    ) {
+        tell(gate.finish(key, with: result, sending: value, now: now, chance: chance()), of: key)
     }
 
     private mutating func reject(_ password: Int, _ key: SessionKey) -> AttemptQueue.Ticket? {

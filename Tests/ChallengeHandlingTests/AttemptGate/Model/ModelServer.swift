@@ -99,6 +99,14 @@ enum ModelKeys {
 
     static func isUnverified(_ key: SessionKey) -> Bool { key.challenge == "corp" }
 
+    /// Returns a session that sends a password.
+    static func session(_ password: Int, _ key: SessionKey) -> Session {
+        let credential = Credential(name: key.credential, fields: ["password": Secret("\(password)")])
+        return Session(
+            unverified: CredentialUse(key: latch(key), credential: credential),
+            fields: [InjectedField(name: .authorization, value: Secret("\(key.credential)/=\(password)"))])
+    }
+
     static func latch(_ key: SessionKey) -> LatchKey {
         LatchKey(origin: key.origin, challenge: key.challenge, credential: key.credential)
     }
