@@ -46,7 +46,7 @@ final class Attempt {
 }
 
 /// The times at which values are sent: the judge of rule 1 for a value that no server has accepted, and of rule 3 for the pauses after
-/// unknown outcomes.
+/// unknown outcomes, or of rule 4 for the number of trials.
 final class AttemptWatch {
     private struct Loss {
         var value: String
@@ -58,6 +58,10 @@ final class AttemptWatch {
     /// The shortest pause after the first unknown outcome in ms: half of a second, and then twice as much each time.
     private static let firstPause: Int64 = 500
     private static let mostDoublings = 6
+    /// The time in ms after which another request tries a value whose trial has no answer.
+    static let silence: Int64 = 2_000
+    /// The most trials without an answer in a minute (rule 4), and one that may have been under way.
+    private static let mostTrials = 5
     /// The shortest time limit of a request, in ms.
     private static let shortestLimit: Int64 = 4_000
 
@@ -70,6 +74,8 @@ final class AttemptWatch {
     private var latches: [String: Int] = [:]
     /// The last attempts without a known outcome, by account.
     private var losses: [String: Loss] = [:]
+    /// The times of the trials without an answer, by account.
+    private var trials: [String: [Int64]] = [:]
 
     init(_ simulation: Simulation) { self.simulation = simulation }
 
@@ -82,14 +88,22 @@ final class AttemptWatch {
         let isLate =
             simulation.now - simulation.time(of: step) >= Self.shortestLimit
             || simulation.logins.wasLate(account.name, since: simulation.time(of: step))
-        if simulation.isStormy, !wasAccepted, !isLate, !isAlone || ends[value, default: 0] > step {
+        let overlaps = !account.ridesOnRequests && ends[value, default: 0] > step
+        if simulation.isStormy, !wasAccepted, !isLate, !isAlone || overlaps {
             simulation.violated("rule 1: a value of \(account.name) that nobody has accepted is sent by two at once")
         }
         // A pause is one of each session.
         guard simulation.protection(ofLogin: account.name)?.hasOneSession == true,
             simulation.challenges(of: account).count == 1
         else { return }
-        guard let loss = losses[account.name], loss.value == value, !(wasAccepted && account.ridesOnRequests) else {
+        guard let loss = losses[account.name], loss.value == value else { return }
+        if account.ridesOnRequests {
+            let sent = simulation.time(of: step)
+            let lately = trials[account.name, default: []].filter { $0 <= sent && sent - $0 < 60_000 }
+            if !wasAccepted, !isLate, lately.count > Self.mostTrials {
+                simulation.violated(
+                    "rule 4: a value of \(account.name) is tried after \(lately.count) without an answer")
+            }
             return
         }
         let pause = Self.firstPause << Int64(min(loss.count - 1, Self.mostDoublings))
@@ -127,9 +141,8 @@ final class AttemptWatch {
             return
         }
         let last = losses[account.name].flatMap { $0.value == value ? $0.count : nil } ?? 0
-        // Callers that leave do not lengthen a pause, and the reason for a request's end is not known here.
-        let isCounted = !(account.ridesOnRequests && simulation.weather.losesCallers)
-        let loss = Loss(value: value, at: simulation.now, count: isCounted ? last + 1 : 1)
+        trials[account.name, default: []].append(simulation.now)
+        let loss = Loss(value: value, at: simulation.now, count: last + 1)
         losses[account.name] = loss
         simulation.tell("the judgement of \(account.name) is lost, \(loss.count) in a row")
     }
@@ -141,8 +154,14 @@ final class AttemptWatch {
     func accepted(_ value: String) { acceptances[value] = acceptances[value] ?? simulation.steps }
 
     /// Records that an attempt is allowed, with another value or after an operator's command.
-    func pauseEnds(of name: String) { losses[name] = nil }
+    func pauseEnds(of name: String) {
+        losses[name] = nil
+        trials[name] = nil
+    }
 
     /// Notes that a process has ended, with its pauses.
-    func processEnded() { losses = [:] }
+    func processEnded() {
+        losses = [:]
+        trials = [:]
+    }
 }

@@ -20,6 +20,8 @@ struct Rules {
     /// The longest time in ms for which a session is in doubt while the check of the proven address gets no answer,
     /// with the pause after it.
     private static let longestDoubt: Int64 = 15_000
+    /// The time in ms for which a new session is not renewed because of a refusal.
+    private static let renewalPause: Int64 = 31_000
     /// The answers of servers in trouble.
     private static let faults: Set<Int> = [429, 500, 503]
     /// The longest time in ms for which callers are answered with a login's failure.
@@ -173,6 +175,9 @@ struct Rules {
             {
                 return
             }
+            // A new token is not renewed because of a refusal, unless an address that accepted it shows its end (rule 4).
+            let isNew = simulation.logins.wasEstablished(challenge, since: order.began - Self.renewalPause)
+            if !protection.isScheme, !protection.needsBody, isNew { return }
             // A session in doubt is not known before the end of a login that is under way.
             if simulation.logins.wasLate(challenge, since: order.began) { return }
             // A login that meets a used one-time password shows nothing of the session in doubt.
@@ -251,9 +256,10 @@ struct Rules {
             || order.server.protection.account.isDisturbed(since: order.began)
     }
 
-    /// Returns true if a 403 may have met a value that was accepted before: it is sent once more, after a minute (rule 3).
+    /// Returns true if a 403, or a refusal without another address, may have met a value that was accepted before: it is sent once
+    /// more, after a minute (rule 3).
     private func isTriedAgain(_ order: Order) -> Bool {
-        order.server.protection is ApplicationForm
+        (order.server.protection is ApplicationForm || order.server.protection.isScheme)
             && order.began - order.server.protection.account.lastRefusal < 70_000
     }
 

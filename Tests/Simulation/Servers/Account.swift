@@ -23,6 +23,8 @@ final class Account {
         /// True if the server has refused it, anywhere.
         var isRefused = false
         var underWay = 0
+        /// The time at which it was last sent, in ms since 1970.
+        var lastSent: Int64 = 0
         /// The step from which on attempts count.
         var countedFrom = 0
         /// The time of the last refusal, in ms since 1970.
@@ -295,6 +297,8 @@ final class Account {
         let isAlone =
             record.underWay == 1 || isManifold || simulation.now - simulation.time(of: step) >= Self.wayOfLateRequest
             || simulation.logins.wasLate(challenge ?? name, since: simulation.now - Self.wayOfRequest)
+            || isSecondTrial(record, sentAt: step)
+        record.lastSent = simulation.time(of: step)
         if !isAlone {
             if !record.isAccepted, !record.isTakenAsGood {
                 simulation.violated("rule 1: \(record.underWay) attempts with a new value of \(name) at once")
@@ -327,6 +331,11 @@ final class Account {
         records[value] = record
         if isRight { logins += 1 }
         return Attempt(self, value: value, isRight: isRight, sentAt: step)
+    }
+
+    /// Returns true if a request tries the value because another one has had no answer for 2 s (rule 4).
+    private func isSecondTrial(_ record: Record, sentAt step: Int) -> Bool {
+        ridesOnRequests && record.underWay <= 2 && simulation.time(of: step) - record.lastSent >= AttemptWatch.silence
     }
 
     /// True if each session has a login of its own, unknown to the other nodes.
