@@ -63,7 +63,7 @@ struct FormEvidence {
             let isOwn = isBack && form.isShownAgain(in: response)
             if isOwn, !loginPage.isInPlace || !hasNewCookies {
                 pieces.append(Evidence(.answer, .rejected(.wrong), sentence))
-            } else if isOwn || form.isServletContainers || isBack && loginPage.looksLike(page) {
+            } else if form.isServletContainers || isBack && loginPage.looksLike(page) {
                 pieces.append(Evidence(hasNewCookies ? .doubtful : .answer, .rejected(.wrong), sentence))
             } else {
                 pieces.append(

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright the Countersign authors
+
+import ChallengeHandling
+import TestSupport
+import Testing
+
+@Suite("Pages after a login that others write")
+struct ForeignPageTests {
+    private static let form =
+        "<form method=post action='/login'><input name=user><input type=password name=pass></form>"
+    private static let evil =
+        "<form method=post action='/save'><input name=title><input type=password name=text></form>"
+    private static let search = "<form action='/search'><input name=q></form>"
+    private static let sent = "user=ann-u&pass=pass%22word"
+
+    /// What somebody may have written on the page at which logins end.
+    private static let texts = [
+        "Wrong name or password", "HPDIA0200W", "account is locked", "please log in", evil, search + form, form + evil,
+    ]
+
+    private static func rules(_ preset: GatewayRules = .passwordForm) -> GatewayRules {
+        var rules = preset
+        rules.markers = [ResponseMatcher(bodyContains: ["please log in"])]
+        rules.failed = [
+            FailureMatcher(matcher: ResponseMatcher(bodyContains: ["wrong name or password"]), cause: .wrongPassword),
+            FailureMatcher(matcher: ResponseMatcher(bodyContains: ["HPDIA0200W"]), cause: .wrongPassword),
+            FailureMatcher(matcher: ResponseMatcher(bodyContains: ["locked"]), cause: .locked),
+        ]
+        return rules
+    }
+
+    private static func login(_ rules: GatewayRules = rules(), proof: String? = nil) throws -> GatewayLogin {
+        try Portal.login(
+            rules, challenged: nil, base: "\(Portal.origin)/", proof: proof.map { "\(Portal.origin)\($0)" })
+    }
+
+    /// The way to the login page, and the right password.
+    private static let way = [
+        Portal.get("/", 302, to: "/login"), Portal.get("/login", 200, form),
+        Portal.post("/login", 302, set: ["sid=1; Path=/"], to: "/start", sends: nil, form: sent),
+    ]
+
+    @Test(
+        "nothing on the page to which a login leads rejects the password, whether it was accepted before or not",
+        arguments: texts)
+    func landing(_ text: String) async throws {
+        let script =
+            way + [
+                Portal.get("/start", 200, "<p>\(text)</p>", sends: "sid=1"), Portal.get("/", sends: "sid=1"),
+            ]
+        for rig in [Portal.rig(script), await Portal.provenRig(script, path: "/login")] {
+            _ = try await rig.logIn(Self.login())
+            #expect(rig.latches.all.isEmpty && rig.latches.acceptance(Portal.key, of: .ann) != nil)
+        }
+    }
+
+    private var way: [ScriptedStep] { Self.way }
+
+    @Test("nor does anything on the start page, at which logins end and are proven", arguments: texts)
+    func startPage(_ text: String) async throws {
+        let start = Portal.get("/", 200, "<p>\(text)</p>", sends: "sid=1")
+        let asksForLogin = text.contains("password") && text.contains("<form") || text.contains("please")
+        let script =
+            [
+                Portal.get("/", 302, to: "/login"), Portal.get("/login", 200, Self.form),
+                Portal.post("/login", 302, set: ["sid=1; Path=/"], to: "/", sends: nil, form: Self.sent), start,
+            ] + (asksForLogin ? [start] : [])
+        for rig in [Portal.rig(script), await Portal.provenRig(script, path: "/login")] {
+            _ = try await rig.logIn(Self.login())
+            #expect(rig.latches.all.isEmpty)
+        }
+    }
+
+    @Test("`prove-at` decides, whatever stands on the page to which the login leads", arguments: texts)
+    func proven(_ text: String) async throws {
+        let rig = Portal.rig(
+            [
+                Portal.get("/me", 302, to: "/login"), Portal.get("/login", 200, Self.form),
+                Portal.post("/login", 302, set: ["sid=1; Path=/"], to: "/start", sends: nil, form: Self.sent),
+            ] + [Portal.get("/start", 200, "<p>\(text)</p>", sends: "sid=1"), Portal.get("/me", sends: "sid=1")])
+        _ = try await rig.logIn(Self.login(proof: "/me"))
+        #expect(rig.latches.all.isEmpty)
+    }
+
+    @Test(
+        "where the login page comes in place, an accepted password is not rejected by a form that somebody wrote there")
+    func inPlace() async throws {
+        let page = Portal.get("/", 200, Self.form)
+        for text in [Self.evil, Self.search + Self.form, "please log in" + Self.search] {
+            let start = Portal.get("/", 200, text, sends: "sid=1")
+            let rig = await Portal.provenRig(
+                [
+                    page, Portal.post("/login", 302, set: ["sid=1; Path=/"], to: "/", sends: nil, form: Self.sent),
+                    start,
+                    start,
+                ], path: "/login")
+            _ = try await rig.logIn(Self.login())
+            #expect(rig.latches.all.isEmpty, "\(text)")
+        }
+    }
+
+    @Test("a servlet container's right password is not rejected by a form that somebody wrote, once it was accepted")
+    func servletContainer() async throws {
+        let form =
+            "<form method=post action=j_security_check><input name=j_username><input type=password name=j_password></form>"
+        let start = Portal.get("/app/home", 200, Self.search + form, sends: "JSESSIONID=2")
+        let rig = await Portal.provenRig([
+            Portal.get("/app/home", 200, form, set: ["JSESSIONID=1; Path=/app"]),
+            Portal.post(set: ["JSESSIONID=2; Path=/app"], to: "/app/home").status(302), start,
+        ])
+        let failure = await rig.expectUnknown(try Portal.login())
+        #expect(failure.retryAt == LoginRig.now + 60_000, "login-failed, and no latch")
+    }
+
+    @Test("a wrong password is rejected at once all the same: in the answer, and by the way back to the login page")
+    func wrong() async throws {
+        let answers = [
+            Portal.post("/login", 200, "Wrong name or password", sends: nil, form: Self.sent),
+            Portal.post("/login", 200, Self.form, sends: nil, form: Self.sent),
+            Portal.post("/login", 302, to: "/login?error", sends: nil, form: Self.sent),
+        ]
+        for (index, answer) in answers.enumerated() {
+            let back = index == 2 ? [Portal.get("/login", 200, Self.form)] : []
+            let script = [Portal.get("/", 302, to: "/login"), Portal.get("/login", 200, Self.form), answer] + back
+            await Portal.rig(script).expectRejection(try Self.login())
+            await Portal.provenRig(script, path: "/login").expectRejection(try Self.login())
+        }
+    }
+}
