@@ -3,13 +3,13 @@
 
 internal import Basics
 
-/// The complaint in a token endpoint's answer: an error code, numbers, and the texts beside them.
+/// The complaint in a token endpoint's answer: an error code, and the texts beside it.
 ///
 /// RFC 6749 §5.2 has `error` and `error_description`. Vendors also write an object or a list, `errors`, and other names.
 struct TokenComplaint: Equatable {
     /// The error code in lower case, if it is valid.
     private(set) var word: String?
-    /// Numbers of the error; those of Microsoft Entra are also read in its texts.
+    /// Numbers of Microsoft Entra: its `error_codes`, and those in its texts. Others' numbers mean other things.
     private(set) var codes: [Int64] = []
     /// The texts in lower case, joined by spaces.
     private var text: [UInt8] = []
@@ -62,7 +62,6 @@ struct TokenComplaint: Equatable {
         switch value {
         case .string(let text) where word == nil && Self.isWord(text): word = text.lowercased()
         case .string(let text): add(text: text)
-        case .integer(let number): add(code: number)
         case .array(let elements): if let first = elements.first, depth < 3 { add(first, depth: depth + 1) }
         case .object: if depth < 3 { addMembers(of: value, depth: depth + 1) }
         default: break

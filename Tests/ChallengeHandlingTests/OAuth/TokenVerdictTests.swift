@@ -114,6 +114,7 @@ extension TokenRefusal {
                 .rejected),
             TokenRefusal("distribution", 401, #"{"errors":[{"code":"UNAUTHORIZED","message":"wrong"}]}"#, .rejected),
             TokenRefusal("Docker Hub", 401, #"{"details":"incorrect username or password"}"#, .rejected),
+            TokenRefusal("another's number", 400, #"{"error":"invalid_grant","code":50053}"#, .rejected),
             TokenRefusal("MobileFirst", 400, #"{"errorCode":"INVALID_CLIENT_ID"}"#, .rejected),
         ]
         + [
