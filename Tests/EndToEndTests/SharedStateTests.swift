@@ -35,6 +35,22 @@ struct SharedStateTests {
         }
     }
 
+    @Test("that start at once with a wrong password for Basic send it in one request between them")
+    func wrongPassword() async throws {
+        var configuration = BankConfiguration()
+        configuration.mobileFirst = []
+        configuration.listeners = "address: 127.0.0.1:${PROXY_PORT}\nupstream: server"
+        configuration.challenges = ["name: ann\nupstream: server\nscheme: basic\ncredential: ann"]
+        configuration.environment = ["COUNTERSIGN_ANN__USERNAME": "ann", "COUNTERSIGN_ANN__PASSWORD": "wrong"]
+        try await withBank(configuration, startsDaemon: false) { bank in
+            bank.upstream.faults.add(Fault(.delay(.milliseconds(400)), at: .basic))
+            let outputs = try await run("/basic/", at: bank)
+            #expect(outputs.count { $0.contains("login-rejected") } == 1, "\(outputs)")
+            #expect(outputs.count { $0.contains("login-latched") } == 3, "\(outputs)")
+            #expect(bank.record.wrongAnswers["basic"] == 1)
+        }
+    }
+
     @Test("take turns with a refresh token that the server rotates: none is sent twice")
     func rotation() async throws {
         var configuration = BankConfiguration.oauth("grant: refresh-token")
@@ -67,27 +83,24 @@ struct SharedStateTests {
     func killed() async throws {
         try await withBank(startsDaemon: false) { bank in
             bank.upstream.faults.add(Fault(.hang, at: .preauthorize, times: 1))
-            let first = try await start(bank, "first")
+            let first = try await start(
+                "first", ["run", "--env", "BASE={listener}", "--", "sh", "-c", "exec curl -sS $BASE/balance"], at: bank)
             #expect(await eventually { bank.record.count("POST", "/mfp/api/preauth/v1/preauthorize") == 1 })
-            let second = try await start(bank, "second")
-            #expect(await eventually { bank.folder.text(of: "second.err").contains("waiting for its end") })
+            let second = try await start("second", ["login", "--here", "bank-pin"], at: bank)
+            #expect(await eventually { bank.folder.text(of: "second.out").contains("waiting for its end") })
             #expect(bank.record.count("POST", "/mfp/api/preauth/v1/preauthorize") == 1)
             first.signal(SIGKILL)
             _ = await first.waitForExit()
             #expect(await second.waitForExit() == 0)
-            #expect(bank.folder.text(of: "second.out").contains("balance"))
         }
     }
 
-    /// Starts `countersign run` with a command that requests the balance; its output goes to `NAME.out` and `NAME.err`.
-    private func start(_ bank: Bank, _ name: String) async throws -> Child {
-        try await Child.start(
+    /// Starts a command of the program; its output goes to `NAME.out` and `NAME.err`.
+    private func start(_ name: String, _ arguments: [String], at bank: Bank) async throws -> Child {
+        let configuration = ["--config", bank.folder.path(of: "countersign.yaml")]
+        return try await Child.start(
             Child.Start(
-                arguments: [
-                    Binary.path, "run", "-c", bank.folder.path(of: "countersign.yaml"), "--env", "BASE={listener}",
-                    "--",
-                    "sh", "-c", "exec curl -sS $BASE/balance",
-                ],
+                arguments: [Binary.path, arguments[0]] + configuration + arguments.dropFirst(),
                 environment: baseEnvironment(bank.folder).merging(bank.environment) { $1 }, folder: bank.folder.path,
                 output: bank.folder.path(of: "\(name).out"), errors: bank.folder.path(of: "\(name).err")))
     }

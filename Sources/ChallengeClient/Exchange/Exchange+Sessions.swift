@@ -46,7 +46,7 @@ extension Exchange {
         let refusedUse = refusedUse(of: slot)
         let answer = runtime.logins.request(
             route, slot: slot, rejected: rejected, after: refusedUse, ticket: ticket,
-            address: resource(of: slot)?.resource, waits: !request.isCheck, of: client,
+            address: resource(of: slot)?.resource, waits: !request.isCheck, tries: !request.isAuthRequest, of: client,
             challenge: isChallenged ? challenge : nil,
             target: isChallenged ? nil : address(at: client), cause: loginCause)
         // Only the exchange that leads the login: another session, found or waited for, may well be accepted.

@@ -30,6 +30,8 @@ final class ConfirmationRunner {
         }
         if case .confirm(let held) = answer {
             startConfirmation(slot, held, after: refusal, at: plan, challenge: challenge, cause())
+        } else {
+            services.trials.settle(slot.key, by: services.gate)
         }
         return answer
     }
@@ -85,16 +87,21 @@ final class ConfirmationRunner {
             attempts: services.gate, state: services.state,
             turns: services.turns(LoginLimit(plan.timeouts.login, on: loop)), now: services.wallClock)
         let (deadline, limit) = (LoginDeadline(on: loop), plan.timeouts.login)
+        // That of the request whose refusal is confirmed, if it was the first with this value.
+        let trial = services.trials.take(key)
         Task(executorPreference: loop) {
             let bounded = deadline.bounding(conversation)
             let check =
                 slot.login.confirmsSessions || !held.session.sendsTokens ? nil : SessionCheck(held, slot, challenge)
             let result = await deadline.outcome(within: limit, late: ConfirmationResult(.unknown)) {
-                guard let check else { return await login.confirm(held.session, of: key, bounded) }
+                guard let check else { return await login.confirm(held.session, of: key, in: trial, bounded) }
                 return ConfirmationResult(await check.run(bounded))
             }
             // Released at the end, when a rejection is on disk.
-            defer { result.turn?.end() }
+            defer {
+                result.turn?.end()
+                trial?.end()
+            }
             var confirmation = result.confirmation
             if check != nil, confirmation == .over,
                 !services.gate.change({
@@ -107,8 +114,9 @@ final class ConfirmationRunner {
                 if confirmation == .stillGood { services.observer.sessionAccepted(key) }
                 // Another node or an earlier process may have recorded an acceptance: the next login of this process
                 // decides.
-                let isOthers = held.isTakenOver && services.gate.acceptance(of: use) == nil
-                if confirmation == .over, isOthers, result.refusal == nil { confirmation = .unknown }
+                let isOthers =
+                    held.isTakenOver && result.refusal == nil && services.gate.acceptance(of: use) == nil
+                if confirmation == .over, isOthers { confirmation = .unknown }
                 if confirmation == .over {
                     let failure =
                         if let refusal = result.refusal { refusal.failure } else { await services.close(use, for: key) }
@@ -149,12 +157,12 @@ private struct ConfirmationResult: Sendable {
 extension SessionLogin {
     /// Confirms a session of `key`. One that sends a credential waits for its turn among the processes with the same state.
     fileprivate func confirm(
-        _ session: Session, of key: SessionKey, _ conversation: Conversation
+        _ session: Session, of key: SessionKey, in trial: LoginTurn?, _ conversation: Conversation
     ) async -> ConfirmationResult {
         guard let use = session.use else { return ConfirmationResult(await confirm(session, conversation)) }
-        guard let turn = await conversation.turns.take(key.turnName, waiting: {}) else {
-            return ConfirmationResult(.unknown)
-        }
+        var turn = trial
+        if turn == nil { turn = await conversation.turns.take(key.turnName, waiting: {}) }
+        guard let turn else { return ConfirmationResult(.unknown) }
         if let refusal = conversation.attempts.refusal(of: use, now: conversation.now()) {
             return ConfirmationResult(.over, in: turn, refusal: refusal)
         }

@@ -21,13 +21,13 @@ package struct LoginLimit: Sendable {
     /// credential's state is unknown.
     fileprivate func result(
         for key: SessionKey, _ conversation: Conversation,
-        of login: @escaping @Sendable (Conversation) async -> Result<Session, LoginFailure>
-    ) async -> Result<Session, LoginFailure> {
+        of login: @escaping @Sendable (Conversation) async -> LoginEnd
+    ) async -> LoginEnd {
         let deadline = LoginDeadline(on: loop)
         let bounded = deadline.bounding(conversation)
         return await deadline.outcome(
             within: time,
-            late: .failure(deadline.isInQueue ? .blockedByOtherProcess(key.challenge) : .late(key, time))
+            late: LoginEnd(.failure(deadline.isInQueue ? .blockedByOtherProcess(key.challenge) : .late(key, time)))
         ) { await login(bounded) }
     }
 
@@ -65,16 +65,31 @@ extension SessionKey {
     var turnName: String { "login\0\(origin)\0\(challenge)\0\(credential)" }
 }
 
+/// The end of a login.
+struct LoginEnd: Sendable {
+    var result: Result<Session, LoginFailure>
+    /// The turn that continues while a request tries the session; `nil` if it has ended.
+    var turn: LoginTurn?
+    var duration = Duration.zero
+
+    init(_ result: Result<Session, LoginFailure>, turn: LoginTurn? = nil) {
+        self.result = result
+        self.turn = turn
+    }
+}
+
 extension SessionLogin {
     /// Returns the end of the login as a value. Waits for its turn before anything is sent.
-    fileprivate func result(of key: SessionKey, _ conversation: Conversation) async -> Result<Session, LoginFailure> {
+    fileprivate func end(of key: SessionKey, _ conversation: Conversation) async -> LoginEnd {
         do throws(LoginFailure) {
-            return .success(
-                try await conversation.inTurn(key.turnName, of: key.challenge) { () async throws(LoginFailure) in
-                    try await logIn(conversation)
-                })
+            let turn = try await conversation.takeTurn(key.turnName, of: key.challenge)
+            var isTried = false
+            defer { if !isTried { turn.end() } }
+            let session = try await turn.during { () async throws(LoginFailure) in try await logIn(conversation) }
+            isTried = !session.isVerified && session.use != nil
+            return LoginEnd(.success(session), turn: isTried ? turn : nil)
         } catch {
-            return .failure(error)
+            return LoginEnd(.failure(error))
         }
     }
 }
@@ -87,6 +102,16 @@ extension ClientServices {
         _ login: any SessionLogin, for key: SessionKey, sideRequests: any SideRequests, within limit: LoginLimit? = nil,
         turnWithin turnLimit: LoginLimit? = nil
     ) async -> (Result<Session, LoginFailure>, Duration) {
+        let end = await end(of: login, for: key, sideRequests: sideRequests, within: limit, turnWithin: turnLimit)
+        end.turn?.end()
+        return (end.result, end.duration)
+    }
+
+    /// Runs `login` once, as `run`. The turn of a session that a request has to try is the caller's to end.
+    func end(
+        of login: any SessionLogin, for key: SessionKey, sideRequests: any SideRequests, within limit: LoginLimit?,
+        turnWithin turnLimit: LoginLimit? = nil
+    ) async -> LoginEnd {
         let loop = limit?.loop
         let began = loop?.clockNow ?? .read()
         let recorder = credentialVersions.map { CredentialVersions.RecordingProvider(credentials, $0) }
@@ -94,14 +119,15 @@ extension ClientServices {
             for: key, credentials: recorder ?? credentials, sideRequests: sideRequests, turns: turns(limit ?? turnLimit)
         )
         // The check of the latch reads the credential, and its source may hang like a server.
-        let steps: @Sendable (Conversation) async -> Result<Session, LoginFailure> = { [self] conversation in
-            if let failure = await closedLatch(of: key, conversation) { return .failure(failure) }
-            return await login.result(of: key, conversation)
+        let steps: @Sendable (Conversation) async -> LoginEnd = { [self] conversation in
+            if let failure = await closedLatch(of: key, conversation) { return LoginEnd(.failure(failure)) }
+            return await login.end(of: key, conversation)
         }
-        let result =
+        var end =
             if let limit { await limit.result(for: key, conversation, of: steps) } else { await steps(conversation) }
-        if let recorder { credentialVersions?.record(key, recorder, result) }
-        return (result, (loop?.clockNow ?? .read()) - began)
+        if let recorder { credentialVersions?.record(key, recorder, end.result) }
+        end.duration = (loop?.clockNow ?? .read()) - began
+        return end
     }
 
     /// Returns the refusal of a login of `key` if the last one's latch is still closed.

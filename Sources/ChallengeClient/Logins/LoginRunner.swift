@@ -23,12 +23,12 @@ package final class LoginRunner {
 
     /// Requests the session of a slot, and starts the login if this exchange leads.
     ///
-    /// Unless `waits`, the exchange takes no place among the waiters, whose number is limited for callers. `address` is that of
-    /// its request, which may have to try the session.
+    /// Unless `waits`, the exchange takes no place among the waiters, whose number is limited for callers. Unless `tries`, it does not
+    /// send an unverified session. `address` is that of its request, which may have to try the session.
     func request(
         _ route: RouteSessions, slot: Int, rejected: UInt64?, after refusal: RefusedUse? = nil, ticket: ExchangeTicket,
-        address: String? = nil, waits: Bool, of client: UpstreamClient, challenge: ExaminedResponse?,
-        target: WebURL? = nil, cause: @autoclosure () -> LoginCause
+        address: String? = nil, waits: Bool, tries: Bool = true, of client: UpstreamClient,
+        challenge: ExaminedResponse?, target: WebURL? = nil, cause: @autoclosure () -> LoginCause
     ) -> SessionTable<ExchangeTicket>.Answer {
         let slot = route.slots[slot]
         let now = services.wallClock()
@@ -39,6 +39,9 @@ package final class LoginRunner {
             return answer
         }
         if answer == .logIn { start(slot, at: client.plan, challenge: challenge, target: target, cause()) }
+        if case .verify(let held) = answer, waits, tries, awaitTurn(of: slot.key, held, ticket, at: client.plan) {
+            return .wait
+        }
         return answer
     }
 
@@ -102,6 +105,31 @@ package final class LoginRunner {
     ) {
         if result == .accepted { services.observer.sessionAccepted(key) }
         services.notify(gate.recordVerification(of: key, generation: generation, result, by: ticket))
+        services.trials.settle(key, by: gate)
+    }
+
+    /// Begins the trial of a session by a request that no login led to. It waits for its turn among the processes with the same state.
+    ///
+    /// Returns false if there is nothing to wait for.
+    private func awaitTurn(of key: SessionKey, _ held: HeldSession, _ ticket: ExchangeTicket, at plan: UpstreamPlan)
+        -> Bool
+    {
+        guard services.locks != nil, let use = held.session.use, !services.trials.isKept(for: key) else { return false }
+        let (services, limit) = (services, LoginLimit(plan.timeouts.login, on: loop))
+        Task(executorPreference: loop) {
+            let turn = await services.turns(limit).take(key.turnName, waiting: {})
+            let (gate, now) = (services.gate, services.wallClock())
+            if let turn, gate.refusal(of: use, now: now) == nil {
+                services.trials.keep(turn, for: key, within: limit)
+                return services.notify([(ticket, .verify(key, held))])
+            }
+            // Others ask again, too: their login then finds out why.
+            let others = gate.recordVerification(of: key, generation: held.generation, .outdated, by: ticket)
+            let own: SessionTable<ExchangeTicket>.Outcome =
+                turn == nil ? .failed(.blockedByOtherProcess(key.challenge)) : .askAgain
+            services.notify(others + [(ticket, own)])
+        }
+        return true
     }
 
     // MARK: Without a request
@@ -208,10 +236,10 @@ package final class LoginRunner {
         Task(executorPreference: loop) {
             let run: @Sendable (any SessionLogin) async -> Result<Session, LoginFailure> = { login in
                 services.observer.loginBegan(key, cause)
-                let (result, duration) = await services.run(
-                    login, for: key, sideRequests: sideRequests, within: limit)
-                services.observer.loginEnded(key, result, cause, after: duration)
-                return result
+                let end = await services.end(of: login, for: key, sideRequests: sideRequests, within: limit)
+                if let turn = end.turn { services.trials.keep(turn, for: key, within: limit) }
+                services.observer.loginEnded(key, end.result, cause, after: end.duration)
+                return end.result
             }
             let ended: Result<Session, LoginFailure>?
             if let sharing = services.sharing {
@@ -227,6 +255,7 @@ package final class LoginRunner {
                 return services.notify(services.gate.change { $0.sessions.abandon(key) })
             }
             services.notify(services.gate.finish(key, with: result))
+            services.trials.settle(key, by: services.gate)
             if let replaced, case .success = result { services.roster.onSomeWorker { $0.logins.endLater(replaced) } }
         }
     }

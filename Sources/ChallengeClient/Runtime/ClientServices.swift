@@ -15,6 +15,8 @@ package final class ClientServices: Sendable {
     let state: any StateStore
     /// The locks of logins that this process shares with others; `nil` if no other process uses its state.
     let locks: (any LoginLocks)?
+    /// The turns of logins whose value a request is trying.
+    let trials = TrialTurns()
     /// The credential values used by logins; `nil` if changes are not tracked.
     package let credentialVersions: CredentialVersions?
     /// The disk tier of request bodies; `nil` without one.

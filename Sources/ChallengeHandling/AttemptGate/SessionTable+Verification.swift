@@ -30,6 +30,11 @@ extension SessionTable {
         return held.session.use != nil && !held.acceptance.isKnown
     }
 
+    /// Returns true while a login or a confirmation of `key` runs, or a request tries its session.
+    package func isUndecided(_ key: SessionKey) -> Bool {
+        entries[key].map { $0.isLoggingIn || !$0.trials.isEmpty } ?? false
+    }
+
     /// Returns true if the session of that generation was dropped or replaced; false also while it is hidden.
     package func isOutdated(_ key: SessionKey, generation: UInt64) -> Bool {
         entries[key]?.held?.generation != generation && !isUnverified(key, generation: generation)

@@ -61,29 +61,42 @@ package enum LoginLockResult: Sendable {
 
 extension Conversation {
     /// Runs `body` in the turn of `name`, a login of `challenge` or a part of it.
-    ///
-    /// The turn ends with `body`, or when the task is cancelled: a body that hangs must not block all others.
     package func inTurn<Value: Sendable>(
         _ name: String, of challenge: String, _ body: () async throws(LoginFailure) -> Value
     ) async throws(LoginFailure) -> Value {
+        let turn = try await takeTurn(name, of: challenge)
+        defer { turn.end() }
+        return try await turn.during(body)
+    }
+
+    /// Waits for the turn of `name`, and takes it.
+    package func takeTurn(_ name: String, of challenge: String) async throws(LoginFailure) -> LoginTurn {
         let taken = await turns.take(name) { [report] in
             report(
                 ConversationStep(
                     challenge: challenge,
                     text: "turn: another login with the same state directory is under way; waiting for its end"))
         }
-        guard let turn = taken else {
+        guard let taken else {
             throw Task.isCancelled ? .cancelledInQueue(challenge) : .blockedByOtherProcess(challenge)
         }
+        return taken
+    }
+}
+
+extension LoginTurn {
+    /// Runs `body`. Ends the turn if the task is cancelled meanwhile: a body that hangs must not block all others.
+    package func during<Value: Sendable>(
+        _ body: () async throws(LoginFailure) -> Value
+    ) async throws(LoginFailure) -> Value {
         let result: Result<Value, LoginFailure> = await withTaskCancellationHandler {
-            defer { turn.end() }
             do throws(LoginFailure) {
                 return .success(try await body())
             } catch {
                 return .failure(error)
             }
         } onCancel: {
-            turn.end()
+            end()
         }
         return try result.get()
     }

@@ -84,12 +84,7 @@ struct LoginTurnTests {
             rig.pass(.seconds(1))
             #expect(rig.caller.takeEvents() == [])
             if isRejected {
-                var record = AttemptRecord()
-                record.apply(
-                    .close(
-                        use.key, digest: store.digest(of: use.credential),
-                        Latch(reason: .rejected, closedAt: ExchangeRig.now)))
-                rig.services.gate.change { $0.merge(record) }
+                rig.services.gate.change { $0.merge(.rejecting(use, in: store)) }
             }
             locks.isHeld = false
             rig.pass(.milliseconds(50))
@@ -101,6 +96,72 @@ struct LoginTurnTests {
             if case .login(let failure)? = rig.caller.error?.kind { code = failure.code }
             #expect(code == (isRejected ? .latched : nil))
         }
+    }
+
+    @Test("a login whose value a request tries keeps others waiting until the server's verdict")
+    func trial() throws {
+        let rig = try rig()
+        rig.post("12")
+        login.end(.success(.named("corp", isUnverified: true)))
+        rig.settle()
+        #expect(rig.sendings == 1 && locks.turns == 1)
+        rig.stream?.answerWhole("200 OK")
+        rig.settle()
+        #expect(rig.caller.takeEvents() == ["head 200", "ended"])
+        #expect(rig.services.gate.held(rig.key("corp")) != nil && locks.turns == 0)
+    }
+
+    @Test("a request that does not try its value for `timeouts.login` keeps others waiting no longer")
+    func longTrial() throws {
+        let rig = try rig()
+        rig.post("12")
+        login.end(.success(.named("corp", isUnverified: true)))
+        rig.pass(.seconds(29))
+        #expect(locks.turns == 1)
+        rig.pass(.seconds(1))
+        #expect(locks.turns == 0)
+    }
+
+    @Test("a session that nobody has tried waits for another process, and is not tried if that one saw a rejection")
+    func lateTrial() throws {
+        for isRejected in [false, true] {
+            let store = UnkeptAttempts()
+            let rig = try rig(store: store)
+            let before = login.count
+            #expect(rig.services.gate.change { $0.sessions.beginProactiveLogin(rig.key("corp"), now: ExchangeRig.now) })
+            let slot = RouteSessions.Slot(
+                login: login.authenticator("corp", detector: NamedDetector(name: "corp"), isAhead: true), scope: .empty)
+            rig.runtime.logins.start(slot, at: rig.client.plan, challenge: nil, LoginCause(.start))
+            rig.settle()
+            let session = Session.named("corp", isUnverified: true)
+            let use = try #require(session.use)
+            login.end(.success(session))
+            rig.settle()
+            #expect(locks.turns == 0)
+            locks.isHeld = true
+            rig.post("12")
+            rig.pass(.seconds(1))
+            #expect(rig.sendings == 0)
+            if isRejected { rig.services.gate.change { $0.merge(.rejecting(use, in: store)) } }
+            locks.isHeld = false
+            rig.pass(.milliseconds(50))
+            #expect(locks.turns == 1)
+            #expect(rig.sendings == (isRejected ? 0 : 1) && login.count - before == (isRejected ? 2 : 1))
+            login.end(.failure(LoginFailure(.latched, challenge: "corp", detail: "rejected")))
+            rig.stream?.answerWhole("200 OK")
+            rig.settle()
+            #expect(locks.turns == 0)
+        }
+    }
+}
+
+extension AttemptRecord {
+    /// Returns a record in which the value of `use` is latched.
+    fileprivate static func rejecting(_ use: CredentialUse, in store: any AttemptStore) -> AttemptRecord {
+        var record = AttemptRecord()
+        let latch = Latch(reason: .rejected, closedAt: ExchangeRig.now)
+        record.apply(.close(use.key, digest: store.digest(of: use.credential), latch))
+        return record
     }
 }
 
