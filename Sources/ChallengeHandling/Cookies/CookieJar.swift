@@ -24,7 +24,9 @@ public struct CookieJar: Sendable, Equatable {
     /// one removes the cookie. Returns `false` if the line is refused and nothing changed.
     @discardableResult
     public mutating func store(_ setCookie: String, from url: WebURL, now: Int64) -> Bool {
-        guard let line = SetCookie(setCookie, now: now), let cookie = Cookie(line, from: url) else { return false }
+        guard let line = SetCookie(setCookie, now: now), var cookie = Cookie(line, from: url, now: now) else {
+            return false
+        }
         // A cookie set over TLS is neither overwritten nor shadowed by one set without (RFC 6265bis §5.7, step 16).
         if !cookie.isSecure, !Cookie.isTrustworthy(url.origin), cookies.contains(where: { $0.isShadowed(by: cookie) }) {
             return false
@@ -34,6 +36,7 @@ public struct CookieJar: Sendable, Equatable {
         if cookie.hasEnded(at: now) {
             if let old { cookies.remove(at: old) }
         } else if let old {
+            cookie.createdAt = cookies[old].createdAt
             cookies[old] = cookie
         } else {
             if cookies.count >= Self.limit { cookies.removeFirst() }
@@ -101,7 +104,9 @@ extension CookieJar {
         }
         guard !namesakes.isEmpty else { return false }
         // User agents ignore such a line, and its value may be the session's.
-        guard let line = SetCookie(setCookie, now: now), let cookie = Cookie(line, from: url) else { return true }
+        guard let line = SetCookie(setCookie, now: now), let cookie = Cookie(line, from: url, now: now) else {
+            return true
+        }
         if let index = namesakes.first(where: { cookies[$0].isSame(as: cookie) }) {
             // A cookie set over TLS is not overwritten by one set without (RFC 6265bis §5.7, step 16).
             let isWeaker = cookies[index].isSecure && !cookie.isSecure && !Cookie.isTrustworthy(url.origin)
@@ -130,9 +135,14 @@ struct Cookie: Sendable, Equatable {
     let expiresAt: Int64?
     /// True if callers get the cookie as well, and their own value replaces it (`cookies: { pass: … }`).
     var reachesCallers = false
+    /// The attribute `SameSite`, and the time of creation in milliseconds since 1970, which that depends on.
+    ///
+    /// Both concern the requests of a sign-on only, and are not part of a session that is handed over.
+    private(set) var sameSite = SameSite.unset
+    var createdAt = Int64.min
 
-    /// Creates the cookie that `line` from `url` sets; `nil` if it is not allowed.
-    init?(_ line: SetCookie, from url: WebURL) {
+    /// Creates the cookie that `line` from `url` sets at `now`; `nil` if it is not allowed.
+    init?(_ line: SetCookie, from url: WebURL, now: Int64) {
         let host = url.origin.host
         if let wanted = line.domain, wanted != host {
             // A cookie for a bare label would be sent to a whole top-level domain.
@@ -154,6 +164,15 @@ struct Cookie: Sendable, Equatable {
         value = line.value
         isSecure = line.isSecure
         expiresAt = line.expiresAt
+        sameSite = line.sameSite == .none && !line.isSecure ? .unset : line.sameSite
+        createdAt = now
+    }
+
+    /// Compares all but `SameSite` and the time of creation, which do not change what a session sends.
+    static func == (left: Cookie, right: Cookie) -> Bool {
+        left.isSame(as: right) && left.value == right.value && left.isHostOnly == right.isHostOnly
+            && left.isSecure == right.isSecure && left.expiresAt == right.expiresAt
+            && left.reachesCallers == right.reachesCallers
     }
 
     /// Returns whether `other` replaces this cookie (RFC 6265 §5.3, step 11).
@@ -188,7 +207,7 @@ struct Cookie: Sendable, Equatable {
     static func isTrustworthy(_ origin: Origin) -> Bool { origin.scheme == .https || origin.isLoopback }
 
     /// Returns whether `host` matches `domain` (RFC 6265 §5.1.3). An address matches only itself.
-    private static func matches(host: String, domain: String) -> Bool {
+    static func matches(host: String, domain: String) -> Bool {
         if host == domain { return true }
         let (host, domain) = (host.utf8, domain.utf8)
         // Compared as bytes: a dot with a combining accent is another `Character`.

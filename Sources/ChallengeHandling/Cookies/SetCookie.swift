@@ -13,6 +13,8 @@ struct SetCookie {
     /// The path; `nil` if missing or invalid.
     private(set) var path: String?
     private(set) var isSecure = false
+    /// The attribute `SameSite`; the last of several counts, even if its value is unknown.
+    private(set) var sameSite = SameSite.unset
     /// The expiry by `Max-Age`, else by `Expires`, in milliseconds since 1970. `nil` for the end of the session.
     private(set) var expiresAt: Int64?
 
@@ -44,6 +46,7 @@ struct SetCookie {
             case "expires": expires = value.flatMap { CookieDate.moment(String($0)) } ?? expires
             case "max-age": maximumAge = value.flatMap { Self.age($0, now: now) } ?? maximumAge
             case "path": path = value.flatMap { $0.utf8.first == UInt8(ascii: "/") ? String($0) : nil }
+            case "samesite": sameSite = SameSite(value ?? "")
             case "secure": isSecure = true
             default: continue
             }
