@@ -27,7 +27,8 @@ package struct LoginLimit: Sendable {
         let bounded = deadline.bounding(conversation)
         return await deadline.outcome(
             within: time,
-            late: LoginEnd(.failure(deadline.isInQueue ? .blockedByOtherProcess(key.challenge) : .late(key, time)))
+            late: LoginEnd(.failure(deadline.isInQueue ? .blockedByOtherProcess(key.challenge) : .late(key, time))),
+            lateInQueue: LoginEnd(.failure(.lateInQueue(key, time)))
         ) { await login(bounded) }
     }
 
@@ -57,6 +58,16 @@ extension LoginFailure {
                 The login took longer than \(limit) (`timeouts.login`) and was stopped. Check what delays it: the server, the \
                 KDC, or a helper. A later request tries again.
                 """, isCancelled: isCancelled)
+    }
+
+    /// Returns the failure of a login whose limit passed while it waited for others. It causes no pause.
+    fileprivate static func lateInQueue(_ key: SessionKey, _ limit: Duration) -> LoginFailure {
+        LoginFailure(
+            .timedOut, challenge: key.challenge,
+            detail: """
+                The login waited longer than \(limit) (`timeouts.login`) for other logins with this credential, and was \
+                stopped. Check what delays those: the identity provider, or the network. A later request tries again.
+                """, isCancelled: true)
     }
 }
 
@@ -195,9 +206,9 @@ struct NoSideRequests: SideRequests {
 
 /// The time limit of one login as a whole (`timeouts.login`).
 ///
-/// Includes GSS-API, helpers and side requests. After the deadline the login sends nothing and looks nothing up. An
-/// answer on its way is still processed: a rejection closes its latch, a rotated refresh token is stored. Then the
-/// login's task is cancelled, so that others get their turn.
+/// Includes GSS-API, helpers and side requests. Time in a queue of logins does not count, up to the limit. After the
+/// deadline the login sends nothing and looks nothing up. An answer on its way is still processed: a rejection closes its
+/// latch, a rotated refresh token is stored. Then the login's task is cancelled, so that others get their turn.
 final class LoginDeadline: Sendable {
     private struct State: Sendable {
         var hasPassed = false
@@ -207,6 +218,10 @@ final class LoginDeadline: Sendable {
         /// True while the login waits for one of another process.
         var isInQueue = false
         var timer: LoopBound<LazyTimer>?
+        /// The beginning of the present wait in a queue.
+        var queuedAt: LoopInstant?
+        /// The time in queues, which postpones the deadline; `nil` once it has.
+        var queued: Duration? = .zero
     }
 
     /// The time to process an answer after its arrival, before the task is cancelled.
@@ -225,11 +240,11 @@ final class LoginDeadline: Sendable {
 
     fileprivate func setInQueue(_ isInQueue: Bool) { state.withLock { $0.isInQueue = isInQueue } }
 
-    /// Returns the result of `body`, or `late` after `limit`.
+    /// Returns the result of `body`, or `late` after `limit`; `lateInQueue` if the login waits in a queue of this process then.
     ///
     /// `body` continues then, and is cancelled once none of its requests is on its way.
     func outcome<Outcome: Sendable>(
-        within limit: Duration, late: @autoclosure @escaping @Sendable () -> Outcome,
+        within limit: Duration, late: @autoclosure @escaping @Sendable () -> Outcome, lateInQueue: Outcome? = nil,
         of body: @escaping @Sendable () async -> Outcome
     ) async -> Outcome {
         let oneShot = OneShot<Outcome>()
@@ -238,7 +253,8 @@ final class LoginDeadline: Sendable {
             self.end()
             oneShot.finish(outcome)
         }
-        begin(limit, passed: { oneShot.finish(late()) }, abandoned: { task.cancel() })
+        begin(
+            limit, passed: { oneShot.finish($0 ? lateInQueue ?? late() : late()) }, abandoned: { task.cancel() })
         return await withTaskCancellationHandler {
             await oneShot.wait()
         } onCancel: {
@@ -247,28 +263,49 @@ final class LoginDeadline: Sendable {
     }
 
     private func begin(
-        _ limit: Duration, passed: @escaping @Sendable () -> Void, abandoned: @escaping @Sendable () -> Void
+        _ limit: Duration, passed: @escaping @Sendable (_ isInQueue: Bool) -> Void,
+        abandoned: @escaping @Sendable () -> Void
     ) {
         loop.execute { [self, loop] in
             let timer = LazyTimer(loop: loop)
+            let expiry = loop.now + limit
             timer.onExpiry = { [self] in
-                let (isFirst, isIdle) = state.withLock { state in
+                if let queued = takePostponement() { return timer.arm(at: expiry + queued) }
+                let (isFirst, isIdle, isInQueue) = state.withLock { state in
                     defer { state.hasPassed = true }
-                    return (!state.hasPassed, state.requests == 0)
+                    return (!state.hasPassed, state.requests == 0, state.queuedAt != nil)
                 }
-                if isFirst { passed() }
+                if isFirst { passed(isInQueue) }
                 guard !isFirst, isIdle else { return timer.arm(at: loop.now + Self.grace) }
                 // The timer retains itself up to here.
                 timer.onExpiry = nil
                 abandoned()
             }
-            timer.arm(at: loop.now + limit)
+            timer.arm(at: expiry)
             let bound = LoopBound(timer, to: loop)
             let hasEnded = state.withLock { state in
                 state.timer = bound
                 return state.hasEnded
             }
             if hasEnded { end() }
+        }
+    }
+
+    /// Returns the time by which the deadline is postponed, once: the time that the login spent in queues.
+    private func takePostponement() -> Duration? {
+        state.withLock { state in
+            guard !state.hasPassed, state.queuedAt == nil, let queued = state.queued, queued > .zero else { return nil }
+            state.queued = nil
+            return queued
+        }
+    }
+
+    /// Records that the login begins or ends to wait in a queue.
+    private func recordWait(_ waits: Bool) {
+        let now = loop.clockNow
+        state.withLock { state in
+            if let since = state.queuedAt { state.queued? += now - since }
+            state.queuedAt = waits ? now : nil
         }
     }
 
@@ -302,6 +339,7 @@ final class LoginDeadline: Sendable {
             credentials: BoundedCredentials(credentials: conversation.credentials, deadline: self),
             attempts: conversation.attempts, state: conversation.state,
             turns: BoundedTurns(turns: conversation.turns, deadline: self), now: conversation.now,
+            waiting: { [self] in recordWait($0) },
             report: { [self] step in if !hasPassed { conversation.report(step) } })
     }
 }

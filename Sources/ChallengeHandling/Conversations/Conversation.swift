@@ -31,6 +31,8 @@ public struct Conversation: Sendable {
     public let turns: any LoginTurns
     /// Wall clock, in ms since 1970.
     public let now: @Sendable () -> Int64
+    /// Observer of the login's waits in a queue of logins: true when one begins, false when it ends.
+    public let waiting: @Sendable (Bool) -> Void
     /// Observer of each step.
     public let report: @Sendable (ConversationStep) -> Void
 
@@ -38,6 +40,7 @@ public struct Conversation: Sendable {
     public init(
         sideRequests: any SideRequests, credentials: any CredentialProvider, attempts: any AttemptControl,
         state: any StateStore, turns: any LoginTurns = UnsharedTurns(), now: @escaping @Sendable () -> Int64,
+        waiting: @escaping @Sendable (Bool) -> Void = { _ in },
         report: @escaping @Sendable (ConversationStep) -> Void = { _ in }
     ) {
         self.sideRequests = sideRequests
@@ -46,6 +49,7 @@ public struct Conversation: Sendable {
         self.state = state
         self.turns = turns
         self.now = now
+        self.waiting = waiting
         self.report = report
     }
 }

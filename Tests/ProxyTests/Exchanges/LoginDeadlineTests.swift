@@ -67,6 +67,56 @@ struct LoginDeadlineTests {
         hang.end(at: proxy)
     }
 
+    @Test("a login whose time passes while it waits for others is 504, and the next request starts another one at once")
+    func queued() throws {
+        let upstream = try upstream()
+        let hang = Hang()
+        let login = Authenticator.scripted(port: upstream.port) { number, _, conversation in
+            conversation.waiting(true)
+            if number == 1 { await hang.pass() }
+            conversation.waiting(false)
+            return .bearer("t\(number)")
+        }
+        let proxy = try TestProxy(.bank(port: upstream.port, timeouts: Self.limits, logins: [login]))
+        let caller = try proxy.connect()
+        try caller.send(get())
+        proxy.wait("the login") { proxy.waiters == 1 && proxy.log.count == 1 }
+        proxy.pass(.seconds(40))
+        #expect(try caller.message().body.contains("\"code\":\"login-timeout\""))
+        proxy.wait("the login's end") { proxy.log.finished == 1 }
+        proxy.settle()
+        #expect(try proxy.fetch(get()).body == "t2")
+        hang.end(at: proxy)
+    }
+
+    @Test("the time that a login waits for others postpones its deadline, once")
+    func postponed() throws {
+        let upstream = try upstream()
+        let (queue, hang) = (Hang(), Hang())
+        let hasPassed = Mutex(false)
+        let login = Authenticator.scripted(port: upstream.port, isKept: true) { _, _, conversation in
+            conversation.waiting(true)
+            await queue.pass()
+            conversation.waiting(false)
+            hasPassed.withLock { $0 = true }
+            await hang.pass()
+            return .bearer("t")
+        }
+        let plan = UpstreamPlan.bank(port: upstream.port, timeouts: Self.limits, logins: [login])
+        let proxy = try TestProxy(plan)
+        proxy.services.roster.maintainSessions(of: [plan])
+        proxy.wait("the login") { proxy.log.count == 1 }
+        proxy.pass(.seconds(30))
+        queue.end(at: proxy)
+        proxy.wait("its turn") { hasPassed.withLock { $0 } }
+        proxy.pass(.milliseconds(39_999))
+        proxy.settle()
+        #expect(proxy.log.finished == 0)
+        proxy.pass(.milliseconds(1))
+        proxy.wait("the login's end") { proxy.log.finished == 1 }
+        hang.end(at: proxy)
+    }
+
     @Test("a kept login that hangs without waiters ends by its deadline, and is tried again")
     func kept() throws {
         let upstream = try upstream()
