@@ -11,27 +11,48 @@ struct SingleSignOnTests {
     /// An identity provider with a form, and the applications that send their users there.
     private final class Realm: Sendable {
         struct State {
-            var provider = "", password = "right"
+            var provider = "", second = "", password = "right"
             var providerSessions: Set<String> = [], sessions: Set<String> = [], tickets: Set<String> = []
             var passwords: [String] = [], arrived: [String] = [], foreign: [String] = []
             var number = 0
+            /// Path of the provider to which the second application sends its users, in place of the login.
+            var detour: String?
+            /// The second application sends users by a form with these inputs.
+            var inputs = ""
+            /// Further attributes of the provider's cookie.
+            var attributes = ""
+            /// The second application's page.
+            var page = "Welcome"
+            /// True if the second application does not answer after the sign-on.
+            var hangs = false
+            /// Cookies and bodies of forms that went to other addresses of the provider than its login.
+            var others: [String] = []
         }
         let state = Mutex(State())
 
         /// Answers as the provider: a form, and a page that posts a ticket back by itself.
         func provide(_ request: FakeRequest) -> FakeResponse? {
             note(request, allowing: ["sso"])
-            let service = request.queryFields["service"] ?? ""
             return state.withLock { state in
-                if let form = request.form {
+                let service = request.queryFields["service"] ?? state.second + "/acs"
+                if request.method == "POST", request.path != "/login" {
+                    state.others.append(
+                        "\(request.field("Cookie") ?? "-") \(String(decoding: request.body, as: UTF8.self))")
+                }
+                if let form = request.form, form["SAMLRequest"] == nil {
                     state.passwords.append("\(form["user"] ?? "") \(form["pass"] ?? "")")
                     guard form["pass"] == state.password else { return Self.form(service) }
                     state.number += 1
                     state.providerSessions.insert("p\(state.number)")
-                    return Self.ticket(&state, service, [("Set-Cookie", "sso=p\(state.number); Path=/")])
+                    return Self.ticket(
+                        &state, service, [("Set-Cookie", "sso=p\(state.number); Path=/\(state.attributes)")])
                 }
                 guard let session = request.cookie("sso"), state.providerSessions.contains(session) else {
                     return Self.form(service)
+                }
+                if request.path == "/account/delete" {
+                    return Self.page(
+                        "<form method=post><input type=hidden name=csrf value=t><input type=password name=pass></form>")
                 }
                 return Self.ticket(&state, service, [])
             }
@@ -41,7 +62,14 @@ struct SingleSignOnTests {
         func serve(_ request: FakeRequest, at origin: String) -> FakeResponse? {
             note(request, allowing: ["sid"])
             return state.withLock { state in
+                let isSecond = origin == state.second
                 if request.path == "/acs" {
+                    if isSecond, state.hangs {
+                        var response = FakeResponse(200)
+                        response.delivery.hangs = true
+                        state.arrived.append("hangs")
+                        return response
+                    }
                     guard let ticket = request.form?["SAMLResponse"], state.tickets.remove(ticket) != nil else {
                         return FakeResponse(400)
                     }
@@ -51,10 +79,14 @@ struct SingleSignOnTests {
                         303, fields: [("Set-Cookie", "sid=s\(state.number); Path=/; HttpOnly"), ("Location", "/")])
                 }
                 guard let session = request.cookie("sid"), state.sessions.contains(session) else {
-                    return FakeResponse(302, fields: [("Location", "\(state.provider)/login?service=\(origin)/acs")])
+                    if isSecond, !state.inputs.isEmpty {
+                        return Self.page("<form method=post action='\(state.provider)/sso'>\(state.inputs)</form>")
+                    }
+                    let path = (isSecond ? state.detour : nil) ?? "/login?service=\(origin)/acs"
+                    return FakeResponse(302, fields: [("Location", "\(state.provider)\(path)")])
                 }
                 if request.method == "POST" { state.arrived.append(String(decoding: request.body, as: UTF8.self)) }
-                return FakeResponse(200, fields: [("Content-Type", "text/html")], body: Array("Welcome".utf8))
+                return Self.page(isSecond ? state.page : "Welcome")
             }
         }
 
@@ -89,15 +121,16 @@ struct SingleSignOnTests {
     }
 
     private func withRealm(
-        password: String = "right", _ scenario: (Bank, Realm) async throws -> Void
+        password: String = "right", at host: String = "127.0.0.1", more: String = "",
+        _ scenario: (Bank, Realm) async throws -> Void
     ) async throws {
         let (realm, provider, tickets) = (Realm(), FakeUpstream(), FakeUpstream())
         try provider.start()
         defer { provider.stop() }
         try tickets.start()
         defer { tickets.stop() }
-        let idp = "http://127.0.0.1:\(provider.port)"
-        realm.state.withLock { $0.provider = idp }
+        let idp = "http://\(host):\(provider.port)"
+        realm.state.withLock { ($0.provider, $0.second) = (idp, "http://127.0.0.1:\(tickets.port)") }
         provider.override { realm.provide($0) }
         var configuration = BankConfiguration()
         configuration.mobileFirst = []
@@ -114,7 +147,7 @@ struct SingleSignOnTests {
               - { path: /tickets/, upstream: tickets, strip-prefix: true }
             """
         configuration.challenges = ["wiki", "tickets"].map {
-            "name: \($0)\nupstream: \($0)\ngateway: form\ncredential: ann\nlogin: { through: \"\(idp)\" }"
+            "name: \($0)\nupstream: \($0)\ngateway: form\ncredential: ann\nlogin: { through: \"\(idp)\" }\(more)"
         }
         try await withBank(configuration) { bank in
             let (wiki, other) = ("http://127.0.0.1:\(bank.upstream.port)", "http://127.0.0.1:\(tickets.port)")
@@ -163,6 +196,54 @@ struct SingleSignOnTests {
                 try await bank.expect(path, status: 503, code: "login-latched")
             }
             #expect(realm.state.withLock { $0.passwords } == ["ann wrong"])
+        }
+    }
+
+    @Test("an upstream cannot have the password typed into another page of the provider than its login")
+    func confirmation() async throws {
+        try await withRealm { bank, realm in
+            try await bank.expect("/", status: 200)
+            realm.state.withLock { $0.detour = "/account/delete" }
+            for path in ["/tickets/", "/"] { try await bank.expect(path, status: 200) }
+            let state = realm.state.withLock { $0 }
+            #expect(state.others == [] && state.passwords.allSatisfy { $0 == "ann right" })
+        }
+    }
+
+    @Test("an upstream's form takes neither other inputs than the message to the provider, nor its SameSite cookies")
+    func forgery() async throws {
+        try await withRealm(at: "localhost") { bank, realm in
+            realm.state.withLock { state in
+                state.attributes = "; SameSite=Lax"
+                state.inputs =
+                    "<input type=hidden name=SAMLRequest value=m><input type=hidden name=delete value=all>"
+            }
+            try await bank.expect("/", status: 200)
+            try await bank.expect("/tickets/", status: 200)
+            let others = realm.state.withLock { $0.others }
+            #expect(!others.isEmpty && others.allSatisfy { $0 == "- SAMLRequest=m" }, "\(others)")
+        }
+    }
+
+    @Test("words of `failed` on an upstream's page do not reject what the provider has accepted")
+    func words() async throws {
+        let more = "\nfailed: { body-contains: \"Wrong password\", because: wrong-password }"
+        try await withRealm(more: more) { bank, realm in
+            realm.state.withLock { $0.page = "Wrong password" }
+            for path in ["/tickets/", "/", "/tickets/"] { try await bank.expect(path, status: 200) }
+            #expect(realm.state.withLock { $0.passwords } == ["ann right"])
+        }
+    }
+
+    @Test("an upstream that hangs after the sign-on does not delay the logins of another")
+    func hangs() async throws {
+        try await withRealm { bank, realm in
+            realm.state.withLock { $0.hangs = true }
+            async let late = bank.curl("/tickets/", "-m", "3")
+            #expect(await eventually { realm.state.withLock { $0.arrived == ["hangs"] } })
+            try await bank.expect("/", "-m", "5", status: 200)
+            _ = try? await late
+            #expect(realm.state.withLock { $0.passwords } == ["ann right"])
         }
     }
 }

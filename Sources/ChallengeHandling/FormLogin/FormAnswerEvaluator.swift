@@ -14,7 +14,7 @@ struct FormAnswerEvaluator {
     private(set) var evidence = EvidenceList()
 
     private var form: GatewayForm { sources.form }
-    private var success: [ResponseMatcher] { sources.success }
+    var success: [ResponseMatcher] { sources.success }
 
     init(use: CredentialUse, faults: [String] = [], sources: FormEvidence) {
         self.use = use

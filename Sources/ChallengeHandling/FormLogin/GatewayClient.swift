@@ -97,10 +97,12 @@ struct GatewayClient {
         throw failure("The server answers with more than \(Self.redirectLimit) redirects, one after the other.")
     }
 
-    /// Sends one request with its cookies, and stores the cookies of the answer.
-    mutating func send(_ request: SideRequest, _ step: String) async throws(LoginFailure) -> ExaminedResponse {
+    /// Sends one request with its cookies, and stores the cookies of the answer. `site`: relation to the page before.
+    mutating func send(
+        _ request: SideRequest, _ step: String, from site: RequestSite = .same
+    ) async throws(LoginFailure) -> ExaminedResponse {
         var request = request
-        if let cookies = jar.header(for: request.url, now: conversation.now()) {
+        if let cookies = jar.header(for: request.url, now: conversation.now(), in: site) {
             request.fields[values: .cookie] = [cookies.revealText()]
         }
         for field in session?.fields ?? [] { request.fields[field.name] = field.value.revealText() }

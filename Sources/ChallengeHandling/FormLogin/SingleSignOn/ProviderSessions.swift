@@ -34,7 +34,7 @@ package final class ProviderSessions: Sendable {
                 }
                 session.register(key)
                 return session
-            })
+            }, of: key)
     }
 }
 
@@ -46,10 +46,12 @@ final class ProviderSession: Sendable {
         var owner: Credential?
         /// Latches of the logins that use the session.
         var latches: Set<LatchKey> = []
+        /// Logins that failed with the session: their next one begins without it.
+        var avoiders: Set<LatchKey> = []
     }
 
     let origin: Origin
-    /// Held by the one login at a time that uses the session.
+    /// Held by the one login at a time that visits the provider.
     let mutex = AsyncMutex()
     private let state = Mutex(State())
 
@@ -60,66 +62,27 @@ final class ProviderSession: Sendable {
 
     func register(_ latch: LatchKey) { state.withLock { _ = $0.latches.insert(latch) } }
 
-    /// Returns the cookies of the session that `credential` has established; empty for any other value of it.
-    func cookies(of credential: Credential) -> CookieJar {
-        state.withLock { $0.owner?.fields == credential.fields ? $0.jar : CookieJar() }
-    }
-
-    /// Replaces the cookies by those that `credential` has now. Without an owner, no cookies are kept.
-    func replace(_ jar: CookieJar, of credential: Credential?) {
+    /// Returns the cookies of the session that `credential` has established; empty for any other value of it, and once
+    /// after a login of `key` failed with the session.
+    func cookies(of credential: Credential, for key: LatchKey) -> CookieJar {
         state.withLock { state in
-            (state.jar, state.owner) = credential == nil ? (CookieJar(), nil) : (jar, credential)
-        }
-    }
-}
-
-/// Sessions at the providers of one login, in the order in which they are used.
-package struct SignOnSessions: Sendable {
-    private let sessions: [ProviderSession]
-
-    init(_ sessions: [ProviderSession]) { self.sessions = sessions }
-
-    /// Runs `login` when no other login is under way at any of the providers with this credential.
-    func inTurn<Value: Sendable>(
-        _ challenge: String, _ login: @escaping @Sendable () async throws(LoginFailure) -> Value
-    ) async throws(LoginFailure) -> Value {
-        try await Self.inTurn(sessions[...], challenge, login)
-    }
-
-    private static func inTurn<Value: Sendable>(
-        _ sessions: ArraySlice<ProviderSession>, _ challenge: String,
-        _ login: @escaping @Sendable () async throws(LoginFailure) -> Value
-    ) async throws(LoginFailure) -> Value {
-        guard let first = sessions.first else { return try await login() }
-        return try await first.mutex.withLock(orThrow: .cancelledInQueue(challenge)) {
-            () async throws(LoginFailure) in
-            try await inTurn(sessions.dropFirst(), challenge, login)
+            guard state.avoiders.remove(key) == nil, state.owner?.fields == credential.fields else {
+                return CookieJar()
+            }
+            return state.jar
         }
     }
 
-    /// Throws if the value was rejected in a login of another upstream at one of the providers.
-    func requireOpenLatches(for use: CredentialUse, in conversation: Conversation) throws(LoginFailure) {
-        try use.requireOpenLatch(in: conversation)
-        let others = sessions.reduce(into: Set<LatchKey>()) { $0.formUnion($1.latches) }.subtracting([use.key])
-        for key in others.sorted(by: { "\($0.origin) \($0.challenge)" < "\($1.origin) \($1.challenge)" }) {
-            try CredentialUse(key: key, credential: use.credential).requireOpenLatch(in: conversation)
-        }
+    /// Makes the next login of `key` begin without the session. Other logins keep it.
+    func avoid(for key: LatchKey) { state.withLock { _ = $0.avoiders.insert(key) } }
+
+    /// Replaces the cookies by those that `credential` has now.
+    func replace(_ jar: CookieJar, of credential: Credential) {
+        state.withLock { ($0.jar, $0.owner) = (jar, credential) }
     }
 
-    /// Returns the cookies to begin with, by origin.
-    func cookies(of credential: Credential) -> [Origin: CookieJar] {
-        Dictionary(sessions.map { ($0.origin, $0.cookies(of: credential)) }) { $1 }
-    }
-
-    /// Keeps the providers' cookies of a login that worked.
-    func keep(_ jars: [Origin: CookieJar], of credential: Credential) {
-        for session in sessions {
-            if let jar = jars[session.origin], !jar.isEmpty { session.replace(jar, of: credential) }
-        }
-    }
-
-    /// Drops the cookies after a login that failed: the next one begins without them.
+    /// Drops the cookies.
     func forget() {
-        for session in sessions { session.replace(CookieJar(), of: nil) }
+        state.withLock { ($0.jar, $0.owner, $0.avoiders) = (CookieJar(), nil, []) }
     }
 }

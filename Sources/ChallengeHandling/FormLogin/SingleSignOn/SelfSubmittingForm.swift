@@ -16,15 +16,15 @@ package struct SelfSubmittingForm: Sendable {
         ["SAMLRequest"], ["SAMLResponse"], ["wresult"], ["code", "state"], ["id_token", "state"], ["error", "state"],
         ["response", "state"],
     ]
+    /// Inputs of a SAML request (SAML 2.0 Bindings §3.5.4 and §3.6.4). A receiver must not require others.
+    private static let requestInputs: Set = ["SAMLRequest", "RelayState", "SigAlg", "Signature", "KeyInfo"]
     /// Calls of a script that submits a form.
     private static let submission = Array(".submit()".utf8)
 
     /// The inputs, in order.
-    package let inputs: [(name: String, value: Secret)]
+    package private(set) var inputs: [(name: String, value: Secret)]
     /// True if the form is sent by POST.
     package let isPost: Bool
-    /// True if it has a message of a sign-on protocol.
-    package let isMessage: Bool
     private let written: String?
     private let base: String?
 
@@ -48,8 +48,6 @@ package struct SelfSubmittingForm: Sendable {
             ($0.name, Secret($0.value))
         }
         isPost = form.isPost
-        let names = inputs.map(\.name)
-        isMessage = form.isPost && Self.messages.contains { $0.isSubset(of: names) }
         written = form.action
         base = html.base
     }
@@ -58,6 +56,15 @@ package struct SelfSubmittingForm: Sendable {
     package func action(at page: WebURL) -> WebURL? {
         guard let written, !written.isEmpty else { return page }
         return (base.flatMap(page.resolving) ?? page).resolving(written)
+    }
+
+    /// Returns the form with its SAML request alone, and the names of the other inputs. `nil` if it sends no such
+    /// request by POST.
+    package func request() -> (form: SelfSubmittingForm, omitted: [String])? {
+        guard isPost, inputs.contains(where: { $0.name == "SAMLRequest" }) else { return nil }
+        var form = self
+        form.inputs.removeAll { !Self.requestInputs.contains($0.name) }
+        return (form, inputs.map(\.name).filter { !Self.requestInputs.contains($0) })
     }
 
     private static func isButton(_ input: HTMLPage.Input) -> Bool {

@@ -28,12 +28,17 @@ package struct SignOnRoute: Sendable, Equatable {
         return formToProvider(on: response) != nil
     }
 
-    /// Returns the form with a message that a page of the upstream submits to a provider; `nil` without such a form.
-    func formToProvider(on page: ExaminedResponse) -> SelfSubmittingForm? {
-        guard let body = page.body, !(300...399).contains(page.status), let form = SelfSubmittingForm(on: body),
-            form.isMessage, let action = form.action(at: page.url), providers.contains(action.origin)
+    /// Returns the SAML request that a page of the upstream submits to a provider, and the names of the inputs that are no
+    /// part of it; `nil` without such a form.
+    ///
+    /// The upstream chooses the address and the inputs. So nothing but the message is sent, with which the provider expects
+    /// other servers to come.
+    func formToProvider(on page: ExaminedResponse) -> (form: SelfSubmittingForm, omitted: [String])? {
+        guard let body = page.body, !(300...399).contains(page.status),
+            let message = SelfSubmittingForm(on: body)?.request(), let action = message.form.action(at: page.url),
+            providers.contains(action.origin)
         else { return nil }
-        return form
+        return message
     }
 
     /// Returns the reason against a request to `next`, which the page at `page` names. `nil` if it is allowed.

@@ -107,6 +107,9 @@ extension LoginRig {
         }
     }
 
+    /// Runs `login`, and leaves the rest of the script for later logins.
+    func logInUnfinished(_ login: any SessionLogin) async throws -> Session { try await login.logIn(conversation) }
+
     /// Number of requests with the password.
     var passwords: Int { requests.sent.count { $0.body?.revealText().contains(SignOn.password) == true } }
 }

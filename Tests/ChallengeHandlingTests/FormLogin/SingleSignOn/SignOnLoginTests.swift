@@ -67,20 +67,6 @@ struct SignOnLoginTests {
         #expect(rig.passwords == 1)
     }
 
-    @Test("the provider's session that has ended is replaced by one more login")
-    func ended() async throws {
-        let sessions = ProviderSessions()
-        let rig = Portal.rig(
-            SignOn.toForm() + SignOn.fromForm() + SignOn.toForm(sends: "lb=2; sso=3") + [
-                SignOn.post(
-                    "\(provider)/login", SignOn.filledIn, 302, set: ["sso=5; Path=/"], to: "\(app)/cb",
-                    sends: "lb=2; sso=3")
-            ] + SignOn.back())
-        _ = try await rig.logInUnfinished(SignOn.login(sessions))
-        _ = try await rig.logIn(SignOn.login(sessions))
-        #expect(rig.passwords == 2)
-    }
-
     @Test("a changed credential does not use the session of the one before")
     func changed() async throws {
         let sessions = ProviderSessions()
@@ -93,21 +79,6 @@ struct SignOnLoginTests {
                 SignOn.post("\(provider)/login", "lt=1&user=bob-u&pass=other", 302, to: "\(app)/cb", sends: "lb=2")
             ] + SignOn.back(), credentials: [bob])
         _ = try await after.logIn(SignOn.login(sessions))
-    }
-
-    @Test("two logins at once send one password: the second waits for the first")
-    func concurrent() async throws {
-        let sessions = ProviderSessions()
-        let rig = Portal.rig(
-            SignOn.toForm() + SignOn.fromForm() + [
-                SignOn.get("\(app)/", 302, set: ["state=1; Path=/"], to: "\(provider)/login?service=again"),
-                SignOn.get("\(provider)/login", 302, to: "\(app)/cb", sends: "lb=2; sso=3"),
-            ] + SignOn.back())
-        let (first, second) = (try SignOn.login(sessions), try SignOn.login(sessions))
-        async let one = first.logIn(rig.conversation)
-        async let two = second.logIn(rig.conversation)
-        _ = try await (one, two)
-        #expect(rig.passwords == 1 && rig.requests.missing.isEmpty)
     }
 
     @Test("a wrong password is sent once: the form again, or a 401, closes the latch", arguments: [200, 401])
@@ -158,18 +129,6 @@ struct SignOnLoginTests {
         let rig = Portal.rig(SignOn.toForm(form: "<base href='https://evil.example.com/'>" + SignOn.form))
         _ = await rig.expectUnknown(try SignOn.login())
         #expect(rig.passwords == 0)
-    }
-
-    @Test("a later form of the provider at another path does not get the credential")
-    func otherForm() async throws {
-        let sessions = ProviderSessions()
-        let rig = Portal.rig(SignOn.toForm() + SignOn.fromForm())
-        _ = try await rig.logIn(SignOn.login(sessions))
-        let later = LoginRig(
-            SignOn.toForm(form: SignOn.form.replacing("/login", with: "/~mallory"), sends: "lb=2; sso=3"),
-            credentials: [.ann], latches: rig.latches)
-        _ = await later.expectUnknown(try SignOn.login(sessions))
-        #expect(later.passwords == 0)
     }
 
     @Test("an open redirect of the provider ends the login, and nothing is sent there")
@@ -243,6 +202,54 @@ struct SignOnLoginTests {
         _ = await rig.expectUnknown(try SignOn.login())
     }
 
+    @Test(
+        "what the upstream answers after the sign-on never rejects the credential",
+        arguments: [(200, "<p>Wrong password</p>"), (200, SignOn.form), (403, "<p>No</p>"), (401, SignOn.form)])
+    func upstreamJudges(_ status: Int, _ page: String) async throws {
+        let failed = [FailureMatcher(matcher: ResponseMatcher(bodyContains: ["Wrong password"]), cause: .wrongPassword)]
+        for (location, rest) in [
+            (nil, []), ("/", [SignOn.get("\(app)/", 200, "<p>Wrong password</p>", sends: "state=1; sid=4")]),
+        ] as [(String?, [ScriptedStep])] {
+            let rig = Portal.rig(
+                SignOn.toForm() + [
+                    SignOn.post("\(provider)/login", SignOn.filledIn, 302, to: "\(app)/cb", sends: "lb=2"),
+                    SignOn.get(
+                        "\(app)/cb", location == nil ? status : 302, page, set: ["sid=4; Path=/"], to: location,
+                        sends: "state=1"),
+                ] + rest)
+            let login = try SignOn.login(rules: SignOn.rules(failed: failed))
+            if location == nil, status == 401 {
+                _ = await rig.expectUnknown(login)
+            } else {
+                _ = try await rig.logIn(login)
+            }
+            #expect(rig.latches.all.isEmpty)
+        }
+    }
+
+    @Test("`failed` matches the provider's answer to the form, and closes the latch")
+    func failed() async throws {
+        let failed = [FailureMatcher(matcher: ResponseMatcher(bodyContains: ["Wrong password"]), cause: .wrongPassword)]
+        let rig = Portal.rig(
+            SignOn.toForm() + [
+                SignOn.post("\(provider)/login", SignOn.filledIn, 200, "<p>Wrong password</p>", sends: "lb=2")
+            ])
+        #expect(await rig.lose(try SignOn.login(rules: SignOn.rules(failed: failed))).code == .rejected)
+    }
+
+    @Test("`success` may be shown by the provider or by the upstream, and a login without it establishes nothing")
+    func success() async throws {
+        let steps = SignOn.toForm() + SignOn.fromForm()
+        for (matcher, isShown) in [
+            (ResponseMatcher(cookies: ["sso"]), true), (ResponseMatcher(cookies: ["sid"]), true),
+            (ResponseMatcher(cookies: ["other"]), false),
+        ] {
+            let rig = Portal.rig(steps)
+            let login = try SignOn.login(rules: SignOn.rules(success: [matcher]))
+            if isShown { _ = try await rig.logIn(login) } else { _ = await rig.expectUnknown(login) }
+        }
+    }
+
     @Test("`prove-at` is requested with the new session, which must open it")
     func proof() async throws {
         let toForm = [
@@ -276,12 +283,5 @@ struct SignOnLoginTests {
                 SignOn.post("\(provider)/otp", "h=9&code=ann-u", 302, to: "\(app)/cb", sends: "lb=2"),
             ] + SignOn.back())
         _ = try await rig.logIn(SignOn.login(rules: SignOn.rules(steps: steps)))
-    }
-}
-
-extension LoginRig {
-    /// Runs `login`, and leaves the rest of the script for later logins.
-    fileprivate func logInUnfinished(_ login: any SessionLogin) async throws -> Session {
-        try await login.logIn(conversation)
     }
 }

@@ -126,7 +126,7 @@ struct SelfSubmittingFormTests {
         let hidden = pairs.map { "<input type=hidden name=\($0[0]) value=\($0[1])>" }.joined()
         let form = try #require(
             found(on: "<form method=post action=/acs>\(hidden)<noscript><input type=submit></noscript></form>"))
-        #expect(form.isMessage && form.isPost)
+        #expect(form.isPost)
         #expect(form.inputs.map { [$0.name, $0.value.revealText()] } == pairs)
         #expect(form.action(at: try #require(WebURL("https://a/b")))?.description == "https://a/acs")
     }
@@ -147,6 +147,18 @@ struct SelfSubmittingFormTests {
         ])
     func others(_ page: String) { #expect(found(on: page) == nil) }
 
+    @Test("of a form with a SAML request, only the inputs of the message are part of the request")
+    func requests() throws {
+        let names = ["SAMLRequest", "action", "RelayState", "SigAlg", "Signature", "KeyInfo", "csrf", "samlrequest"]
+        let inputs = names.map { "<input type=hidden name=\($0) value=1>" }.joined()
+        let form = try #require(found(on: "<form method=post action=/sso>\(inputs)</form>"))
+        let request = try #require(form.request())
+        #expect(request.form.inputs.map(\.name) == ["SAMLRequest", "RelayState", "SigAlg", "Signature", "KeyInfo"])
+        #expect(request.omitted == ["action", "csrf", "samlrequest"])
+        let response = "<form method=post action=/acs><input type=hidden name=SAMLResponse value=1></form>"
+        #expect(try #require(found(on: response)).request() == nil)
+    }
+
     @Test("the only form of a page, whose script submits it, is submitted")
     func scripted() throws {
         let form = try #require(
@@ -154,7 +166,7 @@ struct SelfSubmittingFormTests {
                 on:
                     "<body onload='document.forms[0].submit()'><form action='https://x/y'><input type=hidden name=a></form>"
             ))
-        #expect(!form.isPost && !form.isMessage)
+        #expect(!form.isPost && form.request() == nil)
     }
 
     @Test("a response of 100 KB is read whole, one beyond the limit not at all")
