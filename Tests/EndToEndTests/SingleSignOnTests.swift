@@ -75,6 +75,11 @@ struct SingleSignOnTests {
                     }
                     state.number += 1
                     state.sessions.insert("s\(state.number)")
+                    if isSecond, state.page != "Welcome" {
+                        var response = Self.page(state.page)
+                        response.fields.append(("Set-Cookie", "sid=s\(state.number); Path=/; HttpOnly"))
+                        return response
+                    }
                     return FakeResponse(
                         303, fields: [("Set-Cookie", "sid=s\(state.number); Path=/; HttpOnly"), ("Location", "/")])
                 }
