@@ -239,6 +239,13 @@ extension Exchange {
         }
     }
 
+    /// Remembers that the session of `slot` works at the path of a response.
+    func remember(_ response: ExaminedResponse, of slot: Int, at route: RouteSessions) {
+        let isSafe = request.method == .get || request.method == .head
+        _ = route.held(slot, generation: sessions.carried(slot))?.acceptance.remember(
+            response.url.path, isSafe: isSafe)
+    }
+
     /// The minimum interval between records of acceptances at one worker's route.
     private static let acceptanceInterval = LoopDelay(.milliseconds(10))
 
@@ -352,6 +359,9 @@ extension Exchange {
             let answer = try AuthRequestAnswer(
                 of: route, for: signing, keepsCredentials: request.keepsCredentials, isPartial: isPartial,
                 target: target, at: client.plan.base.origin, now: now)
+            for slot in route.slots.indices {
+                route.held(slot, generation: route.generations[slot])?.acceptance.isHandedOut()
+            }
             caller.exchangeAuthorizes(answer)
             machine.answeredLocally()
             finish()

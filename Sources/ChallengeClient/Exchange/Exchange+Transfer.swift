@@ -71,7 +71,11 @@ extension Exchange: TransferOwner {
     private func examine(_ response: ExaminedResponse, of client: UpstreamClient, at route: RouteSessions) {
         finding = client.examiner.examine(
             response, request: request, target: target, sentAt: sentAt, route: route, sessions: sessions)
-        if let grown = finding.route { sessions.route = grown }
+        if let grown = finding.route {
+            // A session that lacks scope for this path is one that works.
+            if response.status == 403 { remember(response, of: finding.slot, at: route) }
+            sessions.route = grown
+        }
         let slot = finding.slot
         var answer = ExaminedAnswer(finding.challenge, slot: slot, status: response.status)
         answer.mayRepeat = finding.mayRepeat || sessions.isOutdated(slot, by: runtime.gate)

@@ -32,8 +32,9 @@ extension SessionTable {
         guard isNew || held.acceptance.isLater(than: sentAt) else { return .renew }
         let paths = held.acceptance.acceptedPaths
         if paths.contains(where: { $0 != path || !isRead }) { return .confirm }
-        // Accepted here before, or by another node's server: the end of the session, or a resource that changes its mind.
-        let mayHaveEnded = paths.contains(path) || held.isTakenOver && paths.isEmpty
+        // Accepted here before, or where another node or proxy sent it: the end of the session, or a resource that changes its mind.
+        let isUsedElsewhere = held.isTakenOver || held.acceptance.wasHandedOut
+        let mayHaveEnded = paths.contains(path) || isUsedElsewhere && paths.isEmpty
         return mayHaveEnded && mayRenew(key, generation: generation, now: now) ? .renew : .pass
     }
 

@@ -15,6 +15,8 @@ package final class SessionAcceptance: Sendable {
     /// Paths that accepted the session, the newest first.
     private let paths = Mutex<[String]>([])
 
+    private let isElsewhere = Atomic<Bool>(false)
+
     /// Minimum and maximum pause after a record that told nothing new, in ms. It doubles.
     private static let pauses: (first: Int64, longest: Int64) = (1_000, 60_000)
 
@@ -29,6 +31,12 @@ package final class SessionAcceptance: Sendable {
 
     /// Returns true if the server accepted a request that was sent after that time.
     func isLater(than time: UInt64) -> Bool { latest.load(ordering: .relaxed) > time }
+
+    /// Records that another proxy sends requests with the session, whose answers are not seen here.
+    package func isHandedOut() { isElsewhere.store(true, ordering: .relaxed) }
+
+    /// True if answers to requests with the session may have been seen elsewhere only.
+    var wasHandedOut: Bool { isElsewhere.load(ordering: .relaxed) }
 
     /// Remembers that the path accepted the session; returns true if it is new. One that can be asked again by GET is preferred.
     package func remember(_ path: String, isSafe: Bool) -> Bool {

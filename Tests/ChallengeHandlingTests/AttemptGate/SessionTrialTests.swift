@@ -178,6 +178,12 @@ struct RefusedSessionTests {
         #expect(answer(1, at: "/yes", isRead: false) == .confirm)
     }
 
+    @Test("a new one that another proxy sends has ended if it is refused here, where no answer was seen")
+    mutating func handedOut() {
+        held.acceptance.isHandedOut()
+        #expect(answer(1) == .renew)
+    }
+
     @Test("a new one that its own path refuses again has ended, three times in half a minute")
     mutating func toggling() throws {
         var generations: [UInt64] = []

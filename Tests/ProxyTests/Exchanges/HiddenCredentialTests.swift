@@ -130,20 +130,21 @@ struct HiddenCredentialTests {
         let late = office.hold("ann /admin/2")
         try other.send(get("/admin/2"))
         asked(proxy, "ann /admin/2")
-        let confirmed = office.hold("ann /app/1")
+        // The newest of the addresses that accepted the credential and ask for it.
+        let confirmed = office.hold("ann /app/2")
         try first.send(get("/admin/1"))
-        asked(proxy, "ann /app/1", times: 2)
+        asked(proxy, "ann /app/2", times: 2)
         try second.send("\(method) /app/3 HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n")
         proxy.wait("two that wait") { proxy.waiters == 2 }
 
         // The credential is usable again, and the waiters do not know yet.
-        let confirmedAnew = office.hold("nobody /app/1")
-        let asked = office.count("nobody /app/1")
+        let confirmedAnew = office.hold("nobody /app/2")
+        let asked = office.count("nobody /app/2")
         let isFirst = Atomic(true)
         proxy.services.gate.watch { [office] in
             guard isFirst.exchange(false, ordering: .relaxed) else { return }
             late.set()
-            _ = Bell.shared.wait { office.count("nobody /app/1") > asked }
+            _ = Bell.shared.wait { office.count("nobody /app/2") > asked }
         }
         confirmed.set()
         #expect(try first.message().body == "not you")
