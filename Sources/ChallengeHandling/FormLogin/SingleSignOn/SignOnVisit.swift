@@ -224,9 +224,7 @@ extension SignOnVisit {
         do throws(LoginFailure) {
             return try await client.send(move)
         } catch {
-            if submitted == 1, case .pending(let evaluator, _) = submission, evaluator.evidence.pieces.isEmpty,
-                error.isUnsent
-            {
+            if submitted == 1, move.step == "form", error.isUnsent {
                 await use.withdrawSubmission(in: conversation)
             }
             throw error
