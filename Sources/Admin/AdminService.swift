@@ -299,12 +299,21 @@ extension ConversationRecord {
 }
 
 extension HealthReport {
-    /// Removes the paths from the reasons of logins that fail.
+    /// Removes the paths from the reasons of logins that fail, and those of files.
     fileprivate mutating func removePaths() {
+        unwritten?.removePaths()
+        for index in latches.indices {
+            guard let kind = latches[index].source?.kind else { continue }
+            latches[index].source?.name = kind
+        }
         for index in logins.indices {
-            guard case .failing(var failure) = logins[index].sessionState else { continue }
+            guard var failure = logins[index].sessionState.failure else { continue }
             failure.detail = failure.detail.withoutPaths
-            logins[index].sessionState = .failing(failure)
+            if case .loggingIn(let waiters, _) = logins[index].sessionState {
+                logins[index].sessionState = .loggingIn(waiters: waiters, after: failure)
+            } else {
+                logins[index].sessionState = .failing(failure)
+            }
         }
     }
 }

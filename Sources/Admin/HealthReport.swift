@@ -190,10 +190,7 @@ extension HealthReport.Login {
         ]
         switch sessionState {
         case .cold: object["state"] = "cold"
-        case .failing(let failure):
-            object["state"] = "failing"
-            object["code"] = .string(failure.code.rawValue)
-            object["detail"] = .string(failure.detail)
+        case .failing: object["state"] = "failing"
         case .held(let held):
             object["state"] = "held"
             object["taken_over"] = .bool(held.isTakenOver)
@@ -205,9 +202,13 @@ extension HealthReport.Login {
             object["renewals"] = .integer(Int64(held.renewals))
             object["expires_in"] =
                 held.session.expiresAt.map { .integer(max(0, $0.saturatingSubtract(now)) / 1000) } ?? .null
-        case .loggingIn(let waiters):
+        case .loggingIn(let waiters, _):
             object["state"] = "logging-in"
             object["waiters"] = .integer(Int64(waiters))
+        }
+        if let failure = sessionState.failure {
+            object["code"] = .string(failure.code.rawValue)
+            object["detail"] = .string(failure.detail)
         }
         return .object(object)
     }
@@ -384,8 +385,6 @@ extension HealthReport.Login {
         }
     }
 
-    fileprivate var problem: String? {
-        guard case .failing(let failure) = sessionState else { return nil }
-        return "\(failure.code.rawValue): \(failure.detail)"
-    }
+    /// The failure of the last login. A running login is no success yet.
+    fileprivate var problem: String? { sessionState.failure.map { "\($0.code.rawValue): \($0.detail)" } }
 }

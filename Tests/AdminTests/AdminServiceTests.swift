@@ -224,11 +224,11 @@ struct AdminServiceTests {
     @Test("paths in the reason of a failed login are reported over the Unix socket only")
     func pathsOfFailures() {
         let failure = LoginFailure(.failed, challenge: "pin", detail: "No answer to GET /accounts/ann/private.")
-        let failing = [SessionState.failing(failure)]
+        let failing = [SessionState.failing(failure), .loggingIn(waiters: 0, after: failure)]
         let service = AdminService(
             sources: AdminService.Sources(
                 report: { .of(failing) }, ask: { $0() }, metrics: { .of(failing) },
-                page: { StatusPage(report: .of(failing), conversations: [], intervals: []) }, unlatch: { _, _ in 0 },
+                page: { StatusPage(report: .of(failing), conversations: [], intervals: []) }, unlatch: { _, _, _ in },
                 dropSessions: { _ in 0 }, run: { $1(nil) }))
         for (path, query) in [("/readyz", ""), ("/readyz", "verbose"), ("/healthz", ""), ("/status", "")] {
             for isUnixSocket in [false, true] {

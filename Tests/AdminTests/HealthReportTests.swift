@@ -28,8 +28,22 @@ extension HealthReport {
     func ready(isVerbose: Bool) -> JSONValue { json(HealthDocument(.ready, of: self), isVerbose: isVerbose) }
 }
 
+extension UnwrittenState {
+    /// A latch that a full disk has refused.
+    static let full = UnwrittenState(
+        [
+            .close(
+                LatchKey(origin: Origin(scheme: .https, host: "bank"), challenge: "pin", credential: "ann"),
+                digest: [1],
+                Latch(reason: .rejected, closedAt: 5_000, opensAt: nil))
+        ], directory: "/var/lib/x", reason: "cannot write /var/lib/x/latches.sealed: No space left on device")
+}
+
 extension SessionState {
     static let down = SessionState.failing(LoginFailure(.rejected, challenge: "pin", detail: "The PIN was wrong."))
+
+    static let retrying = SessionState.loggingIn(
+        waiters: 2, after: LoginFailure(.rejected, challenge: "pin", detail: "The PIN was wrong."))
 
     /// Returns a session held since second 40, until `end` if given.
     static func held(until end: Int64?) -> SessionState {
@@ -51,6 +65,7 @@ struct HealthReportTests {
         #expect(HealthReport.of([]).isReady)
         #expect(HealthReport.of([.cold, .loggingIn(waiters: 3), .held(until: nil)]).isReady)
         #expect(!HealthReport.of([.held(until: nil), .down]).isReady)
+        #expect(!HealthReport.of([.held(until: nil), .retrying]).isReady)
         #expect(!HealthReport.of([], isAccepting: false).isReady)
     }
 
@@ -94,9 +109,38 @@ struct HealthReportTests {
                     "detail": """
                     The server rejected the credential "ann" at 1970-01-01 00:00:05 UTC, so it is not sent again. Change the \
                     credential, or run `countersign unlatch pin`.
-                    """,
+                    """, "source": .null,
                 ]
             ])
+    }
+
+    @Test("a login under way after a failure has the failure's reason, in words and as a code")
+    func retrying() {
+        let document = HealthReport.of([.retrying]).ready(isVerbose: true)
+        #expect(document["status"] == "not ready" && document["checks"]?["bank/pin"] == "logging-in")
+        #expect(document["reasons"] == ["bank/pin: login-rejected: The PIN was wrong."])
+        guard case .array(let logins)? = document["upstreams"]?["bank"] else {
+            Issue.record("no logins")
+            return
+        }
+        #expect(logins.first?["code"] == "login-rejected" && logins.first?["waiters"] == 2)
+    }
+
+    @Test("a latch that is only in memory is a reason against readiness, in words; a mark of acceptance is only shown")
+    func unwritten() throws {
+        var report = HealthReport.of([.cold])
+        report.unwritten = .full
+        let words =
+            "a rejected credential is remembered only in memory, because /var/lib/x cannot be written: cannot write "
+            + "/var/lib/x/latches.sealed: No space left on device; after a restart it would be sent again"
+        #expect(report.ready(isVerbose: false)["reasons"] == [.string("state: \(words)")])
+        #expect(report.ready(isVerbose: true)["unwritten_state"] == [.string(words)])
+        let key = LatchKey(origin: Origin(scheme: .https, host: "bank"), challenge: "pin", credential: "ann")
+        report.unwritten = UnwrittenState(
+            [.accept(key, digest: [1], Acceptance(path: nil, at: 0))], directory: "/x", reason: "full")
+        #expect(report.isReady && report.ready(isVerbose: false)["checks"]?["state"] == "unwritten")
+        #expect(UnwrittenState([], values: 2, directory: "/x", reason: "full")?.sentences.count == 1)
+        #expect(UnwrittenState([], directory: "/x", reason: "") == nil)
     }
 
     @Test("an expired session has 0 seconds left, not a negative number")

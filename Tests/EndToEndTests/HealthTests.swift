@@ -64,6 +64,43 @@ struct HealthTests {
         }
     }
 
+    @Test("a login that fails stays not ready while the next attempt runs, until one succeeds")
+    func recovery() async throws {
+        let helper = try Folder()
+        let program = helper.write(
+            """
+            #!/bin/sh
+            if [ -e "\(helper.path)/slow" ]; then sleep 3; fi
+            cat "\(helper.path)/answer"
+
+            """, to: "helper", mode: 0o700)
+        helper.write("{}", to: "answer")
+        var configuration = BankConfiguration()
+        configuration.sources = ["exec: [\(program)]"]
+        configuration.environment = [:]
+        try await withBank(configuration) { bank in
+            #expect(try await bank.admin("/readyz").status == 200)
+            try await bank.expect("/balance", code: "no-credential")
+            helper.write("", to: "slow")
+            var running: Curl?
+            let isSeen = try await eventually {
+                let ready = try await bank.admin("/readyz")
+                #expect(ready.status == 503)
+                guard ready.json?["checks"]?["bank/bank"]?.string == "logging-in" else { return false }
+                running = ready
+                return true
+            }
+            #expect(isSeen)
+            #expect(running?.text.contains("bank/bank: no-credential") == true)
+            let status = try await bank.countersign("status")
+            #expect(status.exit == 69 && status.output.hasPrefix("status    not ready"), "\(status)")
+            remove(helper.path(of: "slow"))
+            helper.write("{\"fields\": {\"pin\": \"1234\"}}", to: "answer")
+            #expect(try await eventually { try await bank.admin("/readyz").status == 200 })
+            #expect(bank.pinAnswers == 1)
+        }
+    }
+
     @Test(
         "HAProxy asks in HTTP/1.0 and by OPTIONS, Nagios with the address as Host, curl by HEAD: each gets its answer")
     func probes() async throws {

@@ -44,11 +44,11 @@ extension MetricsReport {
         let groups = sessionGroups
         text.family(
             "sessions", .gauge,
-            "Sessions by upstream, challenge and state: held, logging-in, failing (the last login failed), cold (no login was needed yet). Several if there are several scopes."
+            "Sessions by upstream, challenge and state: held, logging-in, failing (the last login failed, even while another one runs), cold (no login was needed yet). Several if there are several scopes."
         )
         for group in groups {
             for state in ["cold", "failing", "held", "logging-in"] {
-                let count = group.logins.count { $0.state == state }
+                let count = group.logins.count { $0.metricState == state }
                 text.sample(group.labels + [("state", state)], count)
             }
         }
@@ -66,7 +66,7 @@ extension MetricsReport {
         text.family("login_waiters", .gauge, "Exchanges that are waiting for a login.")
         for group in groups {
             let waiters = group.logins.reduce(0) { sum, login in
-                if case .loggingIn(let waiters) = login.sessionState { sum + waiters } else { sum }
+                if case .loggingIn(let waiters, _) = login.sessionState { sum + waiters } else { sum }
             }
             text.sample(group.labels, waiters)
         }
@@ -88,6 +88,11 @@ extension MetricsReport {
         let configured = health.logins.flatMap { $0.asks.isEmpty ? [$0.challenge] : $0.asks }
         return Set(configured + health.latches.map(\.challenge)).sorted()
     }
+}
+
+extension HealthReport.Login {
+    /// The state for `countersign_sessions`: an attempt to recover does not interrupt `failing`, for which alerts wait.
+    fileprivate var metricState: String { sessionState.failure == nil ? state : "failing" }
 }
 
 extension LoginCount {

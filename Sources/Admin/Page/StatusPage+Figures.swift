@@ -42,7 +42,7 @@ extension StatusPage {
 
     private var waiters: Int {
         report.health.logins.reduce(0) { sum, login in
-            if case .loggingIn(let waiters) = login.sessionState { sum + waiters } else { sum }
+            if case .loggingIn(let waiters, _) = login.sessionState { sum + waiters } else { sum }
         }
     }
 

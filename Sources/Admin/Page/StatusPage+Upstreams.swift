@@ -49,7 +49,7 @@ extension StatusPage {
             return failing.count > 1 ? (.bad, "every request fails") : (.busy, "last request failed")
         }
         for login in logins {
-            if case .failing(let failure) = login.sessionState { return (.bad, failure.code.rawValue) }
+            if let failure = login.sessionState.failure { return (.bad, failure.code.rawValue) }
         }
         if logins.contains(where: { latch(of: $0) != nil }) { return (.bad, "latched") }
         for login in logins {
@@ -92,9 +92,14 @@ extension StatusPage {
         switch login.sessionState {
         case .cold:
             page.pill(.quiet, "no session yet")
-        case .loggingIn(let waiters):
+        case .loggingIn(let waiters, let failure):
             page.pill(.busy, "logging in")
             words = waiters == 1 ? "1 waits" : "\(waiters) wait"
+            if let failure {
+                page.markup(" ")
+                page.pill(.bad, failure.code.rawValue)
+                words += ". \(failure.detail)"
+            }
         case .held(let held):
             page.pill(.good, "session held")
             words = "for \(readableTime(milliseconds: now.saturatingSubtract(held.establishedAt)))"

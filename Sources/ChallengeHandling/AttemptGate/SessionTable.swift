@@ -244,11 +244,13 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
     public func state(of key: SessionKey, now: Int64) -> SessionState {
         guard let entry = entries[key] else { return .cold }
         if let held = entry.held, !held.isExpired(at: now) { return .held(held) }
-        if entry.isLoggingIn || !entry.trials.isEmpty { return .loggingIn(waiters: entry.waiters.count) }
-        if let unverified = entry.unverified, !unverified.isExpired(at: now) { return .held(unverified) }
         // A refused scope is not a problem of the upstream, and is not tried again without a request.
-        if let failure = entry.backOff.failure, !failure.reason.concernsScope { return .failing(failure.reason) }
-        return .cold
+        let failure = entry.backOff.failure.flatMap { $0.reason.concernsScope ? nil : $0.reason }
+        if entry.isLoggingIn { return .loggingIn(waiters: entry.waiters.count, after: failure) }
+        // The value of an unverified session is not the one that failed.
+        if !entry.trials.isEmpty { return .loggingIn(waiters: entry.waiters.count) }
+        if let unverified = entry.unverified, !unverified.isExpired(at: now) { return .held(unverified) }
+        return failure.map { .failing($0) } ?? .cold
     }
 
     /// Returns the state of every key.

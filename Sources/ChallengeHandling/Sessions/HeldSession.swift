@@ -53,6 +53,17 @@ public enum SessionState: Sendable, Equatable {
     case failing(LoginFailure)
     /// A session is held.
     case held(HeldSession)
-    /// A login is running.
-    case loggingIn(waiters: Int)
+    /// A login is running. `after` is the failure of the last one, unless a login has succeeded since.
+    case loggingIn(waiters: Int, after: LoginFailure? = nil)
+}
+
+extension SessionState {
+    /// Failure of the last login, also while another one runs; nil if none is known.
+    package var failure: LoginFailure? {
+        switch self {
+        case .cold, .held: nil
+        case .failing(let failure): failure
+        case .loggingIn(_, let failure): failure
+        }
+    }
 }

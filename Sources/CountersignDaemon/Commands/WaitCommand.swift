@@ -143,7 +143,7 @@ private struct Login {
         let name = "\(upstream)/\(value["challenge"]?.stringValue ?? "?")"
         switch value["state"]?.stringValue {
         case "held", "cold": return nil
-        case "logging-in": return "\(name): its login is under way"
+        case "logging-in" where value["code"] == nil: return "\(name): its login is under way"
         default:
             let code = value["code"]?.stringValue ?? "failing"
             return "\(name): \(code): \(value["detail"]?.stringValue ?? "see the log")"

@@ -145,15 +145,13 @@ final class DaemonStatus: Sendable {
 
     /// The first failing login with its remedy, and the number of others; `nil` if no login fails.
     var problem: String? {
-        let upstreams = state.withLock { $0.upstreams }
-        let states = context.services.gate.read { $0.sessions.states(now: SystemClock.wallClock()) }
         var failing: [String: String] = [:]
-        for login in upstreams.flatMap(\.logins.all) {
-            for case (let key, .failing(let failure)) in states where login.key.isSibling(of: key) {
-                failing[login.name] = failure.detail
-            }
+        let now = SystemClock.wallClock()
+        for login in logins(context.presentLatches(now: now), now: now) {
+            if let failure = login.sessionState.failure { failing[login.challenge] = failure.detail }
         }
         guard let (name, detail) = failing.min(by: { $0.key < $1.key }) else {
+            if let sentence = context.unwrittenState?.sentences.first { return "\(sentence); \(UnwrittenState.remedy)" }
             if let (name, fault) = context.callerTokens.faults?.min(by: { $0.key < $1.key }) {
                 return "Callers are refused: the token of \(name) is not known: \(fault)"
             }

@@ -35,6 +35,24 @@ struct MetricsReportTests {
         #expect(!lines.contains { $0.contains("pay") })
     }
 
+    @Test("a login under way after a failure still counts as failing, for alerts that wait")
+    func retrying() {
+        let lines = lines([.retrying])
+        let labels = #"upstream="bank",challenge="pin""#
+        #expect(lines.contains(#"countersign_sessions{\#(labels),state="failing"} 1"#))
+        #expect(lines.contains(#"countersign_sessions{\#(labels),state="logging-in"} 0"#))
+        #expect(lines.contains(#"countersign_login_waiters{\#(labels)} 2"#))
+    }
+
+    @Test("state that is only in memory is counted")
+    func unwritten() {
+        var report = MetricsReport.of([])
+        func value() -> Bool { report.text(.openMetrics).contains("\ncountersign_state_unwritten 1\n") }
+        #expect(!value())
+        report.health.unwritten = .full
+        #expect(value())
+    }
+
     @Test("the expiry of a session is a Unix time, also in the past, and a session without one has no sample")
     func ends() {
         let name = "countersign_session_expiry_timestamp_seconds{"

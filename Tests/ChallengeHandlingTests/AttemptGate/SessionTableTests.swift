@@ -200,6 +200,7 @@ struct SessionTableTests {
         #expect(table.state(of: key, now: 0) == .failing(failure(.rejected)))
         #expect(table.beginRecovery(key, now: 4_999) == false)
         #expect(table.beginRecovery(key, now: 5_000) == true)
+        #expect(table.state(of: key, now: 5_000) == .loggingIn(waiters: 0, after: failure(.rejected)))
         #expect(table.beginRecovery(key, now: 5_000) == false)
         _ = table.finish(key, with: .success(session()), now: 5_001, chance: 0)
         #expect(table.beginRecovery(key, now: 99_999) == false)

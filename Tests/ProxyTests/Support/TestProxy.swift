@@ -81,7 +81,7 @@ final class TestProxy {
     /// Number of exchanges that wait for a login.
     var waiters: Int {
         services.gate.read({ $0.sessions.states(now: clock.now) }).values.reduce(0) { sum, authenticator in
-            if case .loggingIn(let waiters) = authenticator { sum + waiters } else { sum }
+            if case .loggingIn(let waiters, _) = authenticator { sum + waiters } else { sum }
         }
     }
 
