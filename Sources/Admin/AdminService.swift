@@ -3,7 +3,7 @@
 
 internal import Basics
 internal import ChallengeClient
-internal import ChallengeHandling
+package import ChallengeHandling
 package import Proxy
 internal import Synchronization
 
@@ -19,19 +19,27 @@ package struct AdminService: LocalService {
         package var metrics: @Sendable () -> MetricsReport
         /// Returns the status page of the same metrics.
         package var page: @Sendable () -> StatusPage
-        /// Opens the latches of a challenge; returns their number. Calls `whenStored` when that is on disk, or could not be stored.
-        package var unlatch: @Sendable (_ challenge: String, _ whenStored: @escaping @Sendable () -> Void) -> Int
+        /// Opens the latches of a challenge.
+        package var unlatch: Unlatching
         /// Drops the sessions of a challenge, or all sessions for `nil`; returns their number.
         package var dropSessions: @Sendable (_ challenge: String?) -> Int
         /// Runs a command of the program as the daemon's user. The callback gets its output, or nil if one runs already.
         package var run: @Sendable (_ arguments: [String], _ done: @escaping @Sendable (CommandOutput?) -> Void) -> Void
+
+        /// Opens the latches of a challenge. Calls `opened` with their numbers, and then `stored` when that is on disk, or could not
+        /// be stored.
+        package typealias Unlatching =
+            @Sendable (
+                _ challenge: String, _ opened: @escaping @Sendable (OpenedLatches) -> Void,
+                _ stored: @escaping @Sendable () -> Void
+            ) -> Void
 
         /// Makes a set of functions.
         package init(
             report: @escaping @Sendable () -> HealthReport,
             ask: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void,
             metrics: @escaping @Sendable () -> MetricsReport, page: @escaping @Sendable () -> StatusPage,
-            unlatch: @escaping @Sendable (String, @escaping @Sendable () -> Void) -> Int,
+            unlatch: @escaping Unlatching,
             dropSessions: @escaping @Sendable (String?) -> Int,
             run: @escaping @Sendable ([String], @escaping @Sendable (CommandOutput?) -> Void) -> Void
         ) {
@@ -134,13 +142,7 @@ package struct AdminService: LocalService {
     /// Returns an answer that waits for the workers' readings or, after an unlatching, for the disk; `nil` for other requests.
     package func later(_ request: LocalRequest) -> LaterAnswer? {
         if request.method == "POST", request.path == "/unlatch", request.isUnixSocket {
-            let made = Mutex<LocalAnswer?>(nil)
-            return LaterAnswer(timeout: Self.diskTimeout) { done in
-                let answer = unlatch(request, whenStored: done)
-                made.withLock { $0 = answer }
-            } answer: {
-                made.withLock { $0 } ?? Self.unnamed
-            }
+            return unlatch(request)
         }
         if request.method == "POST", request.isUnixSocket, let arguments = DaemonCommand.arguments(of: request) {
             return run(arguments)
@@ -207,15 +209,22 @@ package struct AdminService: LocalService {
         if request.path == "/sessions/drop" {
             return .json(status: 200, ["dropped": .integer(Int64(sources.dropSessions(request.value(of: "name"))))])
         }
-        return unlatch(request) {}
+        // `later` opens latches.
+        return Self.unnamed
     }
 
-    private func unlatch(_ request: LocalRequest, whenStored: @escaping @Sendable () -> Void) -> LocalAnswer {
+    private func unlatch(_ request: LocalRequest) -> LaterAnswer {
         guard let name = request.value(of: "name"), !name.isEmpty else {
-            whenStored()
-            return Self.unnamed
+            return LaterAnswer(timeout: Self.diskTimeout, begin: { $0() }, answer: { Self.unnamed })
         }
-        return .json(status: 200, ["opened": .integer(Int64(sources.unlatch(name, whenStored)))])
+        let opened = Mutex<OpenedLatches?>(nil)
+        return LaterAnswer(timeout: Self.diskTimeout) { done in
+            sources.unlatch(name, { latches in opened.withLock { $0 = latches } }, done)
+        } answer: {
+            opened.withLock { $0 }.map { LocalAnswer.json(status: 200, $0.json) }
+                ?? LocalReply(.overloaded, detail: "The disk of the state directory does not answer. Try again.")
+                .answer()
+        }
     }
 
     private static var socketOnly: LocalAnswer {
@@ -267,6 +276,12 @@ extension Substring {
             }
         }
         return TextRuns.broken(String(decoding: bytes, as: UTF8.self))
+    }
+}
+
+extension OpenedLatches {
+    fileprivate var json: JSONValue {
+        ["opened": .integer(Int64(present)), "earlier": .integer(Int64(earlier))]
     }
 }
 

@@ -32,10 +32,10 @@ struct AdminServiceTests {
                 report: { [report] in report }, ask: { $0() },
                 metrics: { .of(states) },
                 page: { StatusPage(report: .of(states), conversations: [], intervals: []) },
-                unlatch: { name, whenStored in
+                unlatch: { name, opened, whenStored in
                     asked.add("unlatch \(name)")
                     kept.whenStored.withLock { $0 = whenStored }
-                    return 2
+                    opened(OpenedLatches(present: 2, earlier: 1))
                 },
                 dropSessions: { name in
                     asked.add("drop \(name ?? "all")")
@@ -204,7 +204,7 @@ struct AdminServiceTests {
                     StatusPage(
                         report: .of([]), conversations: [record], intervals: [],
                         places: ["bank": UpstreamPlace(url: "https://bank.example/own/", listeners: ["unix:/run/a"])])
-                }, unlatch: { _, _ in 0 }, dropSessions: { _ in 0 }, run: { $1(nil) }))
+                }, unlatch: { _, _, _ in }, dropSessions: { _ in 0 }, run: { $1(nil) }))
         let text = { (socket: Bool) in
             String(decoding: ask("GET", "/", isUnixSocket: socket, of: service).body, as: UTF8.self)
         }
@@ -272,10 +272,14 @@ struct AdminServiceTests {
 
     @Test("a latch is opened by the name of its challenge, which is required")
     func unlatch() {
-        #expect(json(ask("POST", "/unlatch", "name=pin", isUnixSocket: true)) == ["opened": 2])
-        for query in ["", "name", "name=", "other=pin"] {
-            #expect(ask("POST", "/unlatch", query, isUnixSocket: true).status == 400)
+        func unlatch(_ query: String) -> LocalAnswer? {
+            let later = service().later(
+                LocalRequest(method: "POST", path: "/unlatch", query: query, isUnixSocket: true))
+            later?.begin {}
+            return later?.answer()
         }
+        #expect(unlatch("name=pin").flatMap(json) == ["opened": 2, "earlier": 1])
+        for query in ["", "name", "name=", "other=pin"] { #expect(unlatch(query)?.status == 400) }
         #expect(asked.all == ["unlatch pin"])
     }
 
@@ -290,7 +294,7 @@ struct AdminServiceTests {
         let whenStored = try #require(kept.whenStored.withLock { $0 })
         whenStored()
         #expect(told.all == ["kept"])
-        #expect(json(later.answer()) == ["opened": 2])
+        #expect(json(later.answer()) == ["opened": 2, "earlier": 1])
     }
 
     @Test("an unlatching without a name, or over TCP, opens nothing")

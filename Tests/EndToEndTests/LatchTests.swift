@@ -104,6 +104,38 @@ struct LatchTests {
         }
     }
 
+    @Test("a login that fails for another reason is left as it is when an operator opens no latch")
+    func unlatchedNothing() async throws {
+        var configuration = BankConfiguration()
+        configuration.environment = [:]
+        try await withBank(configuration) { bank in
+            try await bank.expect("/balance", code: "no-credential")
+            let unlatched = try await bank.countersign("unlatch", "bank-pin")
+            #expect(unlatched.exit == 69 && unlatched.errors.contains("has no closed latch"), "\(unlatched)")
+            let ready = try await bank.admin("/readyz")
+            #expect(ready.status == 503 && ready.text.contains("no-credential"), "\(ready.summary)")
+        }
+    }
+
+    @Test("an operator is told of as many opened latches as status shows, and separately of earlier values")
+    func unlatchedNumber() async throws {
+        let credentials = try Folder()
+        credentials.write("9999", to: "bank-pin.pin")
+        var configuration = BankConfiguration()
+        configuration.sources = ["systemd"]
+        configuration.environment = ["CREDENTIALS_DIRECTORY": credentials.path]
+        try await withBank(configuration) { bank in
+            try await bank.expect("/balance", code: "login-rejected")
+            credentials.write("8888", to: "bank-pin.pin")
+            #expect(try await eventually { try await bank.curl("/balance").code == "login-rejected" })
+            let status = try await bank.countersign("status")
+            #expect(status.output.components("latch     bank-pin") == 1, "\(status)")
+            let unlatched = try await bank.countersign("unlatch", "bank-pin")
+            #expect(unlatched.exit == 0 && unlatched.output == "opened 1, and 1 of earlier values\n", "\(unlatched)")
+            #expect(try await bank.admin("/readyz").status == 200)
+        }
+    }
+
     @Test("keeps the last attempt: with one remaining nothing is sent")
     func attemptsKept() async throws {
         var rules = FakeUpstream.rules

@@ -47,7 +47,7 @@ package final class LocalGate: AttemptControl {
     package func unlatch(challenge: String) async -> Int {
         let (opened, change) = gate.withLock { $0.unlatch(challenge, now: .max) }
         await keep(change)
-        return opened
+        return opened.present
     }
 
     private func keep(_ change: AttemptChange?) async {

@@ -382,13 +382,18 @@ extension SharedAttemptGate {
         _ = applyAndQueue { ((), $0.renewBudget(of: challenge, now: now)) }
     }
 
-    /// Opens the latches of a challenge, or all for `nil`, and ends failure pauses. Returns the number of latches.
+    /// Opens the latches of a challenge, or all for `nil`, and returns their numbers; see `AttemptGate.unlatch`.
     ///
     /// Calls `whenStored` when the change is on disk, or could not be stored.
     @discardableResult
-    package func unlatch(_ challenge: String?, whenStored: @escaping @Sendable () -> Void = {}) -> Int {
+    package func unlatch(
+        _ challenge: String?, replacedIn credentialVersions: CredentialVersions? = nil,
+        whenStored: @escaping @Sendable () -> Void = {}
+    ) -> OpenedLatches {
         let now = now()
-        let (opened, ticket) = applyAndQueue { $0.unlatch(challenge, now: now) }
+        let (opened, ticket) = applyAndQueue { gate -> (OpenedLatches, AttemptChange?) in
+            gate.unlatch(challenge, now: now) { credentialVersions?.isReplaced($0, of: $1) ?? false }
+        }
         self.whenStored(ticket, whenStored)
         return opened
     }

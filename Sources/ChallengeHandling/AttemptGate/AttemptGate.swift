@@ -264,18 +264,45 @@ extension AttemptGate {
         return change
     }
 
-    /// Opens all latches of a challenge, or of all for nil, and ends the pauses after its failures.
+    /// Opens all latches of a challenge, or of all for nil. Ends the pauses after its failures if one was closed for a present value.
     ///
-    /// `now` is in ms since 1970. Returns the number of latches, and the change to store.
-    package mutating func unlatch(_ challenge: String?, now: Int64) -> (opened: Int, change: AttemptChange) {
-        let before = record.latches.entries.count
+    /// `isReplaced` is that of `closed`. `now` is in ms since 1970. Returns the opened latches, and the change to store: another
+    /// process may have closed a latch that is known only there.
+    package mutating func unlatch(
+        _ challenge: String?, now: Int64, isReplaced: (_ digest: [UInt8], _ name: String) -> Bool = { _, _ in false }
+    ) -> (opened: OpenedLatches, change: AttemptChange) {
+        func isMeant(_ name: String) -> Bool { challenge == nil || name == challenge }
+        let own = record.latches.entries.count { isMeant($0.key.challenge) && $0.latch.isClosed(at: now) }
+        let present = closed(now: now, isReplaced: isReplaced).count { isMeant($0.challenge) }
         // The clock may have been set back since a latch closed.
         let change = AttemptChange.unlatch(
             challenge: challenge, until: max(now, record.latches.entries.last?.latch.closedAt ?? now))
         record.apply(change)
-        answers.unlatch(challenge)
-        sessions.forgetFailures(of: challenge)
-        return (max(before - record.latches.entries.count, shared.unlatch(challenge)), change)
+        let all = max(own, shared.unlatch(challenge))
+        let opened = OpenedLatches(present: max(present, answers.unlatch(challenge)), earlier: max(0, all &- present))
+        // A login that fails for another reason still does.
+        if opened.present > 0 { sessions.forgetFailures(of: challenge) }
+        return (opened, change)
+    }
+}
+
+/// Numbers of latches that an operator has opened.
+package struct OpenedLatches: Sendable, Equatable {
+    /// Latches of present values, and rejected answers: those that blocked a login.
+    package var present = 0
+    /// Latches of earlier values of the credentials.
+    package var earlier = 0
+
+    /// Creates numbers.
+    package init(present: Int = 0, earlier: Int = 0) { (self.present, self.earlier) = (present, earlier) }
+
+    /// True if no latch was closed.
+    package var isEmpty: Bool { present == 0 && earlier == 0 }
+
+    /// Returns the sums.
+    package static func + (left: OpenedLatches, right: OpenedLatches) -> OpenedLatches {
+        OpenedLatches(
+            present: left.present &+ right.present, earlier: left.earlier &+ right.earlier)
     }
 }
 
@@ -334,8 +361,10 @@ struct RejectedAnswers: Sendable {
         accepted.last { $0.challenge == challenge && $0.answer == answer }?.address
     }
 
-    /// Removes the rejected answers to `challenge`, or all for nil.
-    mutating func unlatch(_ challenge: String?) {
+    /// Removes the rejected answers to `challenge`, or all for nil, and returns their number.
+    mutating func unlatch(_ challenge: String?) -> Int {
+        let before = rejected.count
         rejected.removeAll { challenge == nil || $0.challenge == challenge }
+        return before - rejected.count
     }
 }

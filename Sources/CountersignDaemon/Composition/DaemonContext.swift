@@ -145,13 +145,19 @@ extension DaemonContext {
     /// The credentials with closed latches, including latches of earlier values.
     var latchedCredentials: Set<String> { Set(closedLatches.compactMap(\.key?.credential)) }
 
-    /// Opens the latches of a challenge and returns their number.
+    /// True if a latch of one of these challenges is known to be closed, for a present or an earlier value.
+    func hasClosedLatch(of challenges: Set<String>) -> Bool {
+        closedLatches.contains { challenges.contains($0.challenge) }
+    }
+
+    /// Opens the latches of a challenge and returns their numbers.
     ///
     /// Typed answers that were rejected are forgotten. `whenStored` is called when the change is on disk, or could not be stored.
-    func unlatch(_ challenge: String, whenStored: @escaping @Sendable () -> Void) -> Int {
+    func unlatch(_ challenge: String, whenStored: @escaping @Sendable () -> Void) -> OpenedLatches {
         let latched = closedLatches.filter { $0.challenge == challenge }
         sources.forgetAnswers(of: Set(latched.compactMap(\.key?.credential)))
-        let opened = services.gate.unlatch(challenge, whenStored: whenStored)
+        let opened = services.gate.unlatch(
+            challenge, replacedIn: services.credentialVersions, whenStored: whenStored)
         services.sharing?.unlatch(challenge)
         return opened
     }

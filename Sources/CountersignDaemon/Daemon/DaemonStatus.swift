@@ -88,13 +88,7 @@ final class DaemonStatus: Sendable {
             ask: { self.readings.ask($0) },
             metrics: { self.metrics() },
             page: { self.page() },
-            unlatch: { name, whenStored in
-                // The name of an upstream's login means all challenges that it answers.
-                let logins = self.state.withLock { $0.upstreams }.flatMap(\.logins.all).filter { $0.name == name }
-                let others = Set(logins.flatMap(\.checks).map(\.name)).subtracting([name])
-                let opened = others.reduce(0) { $0 + self.context.unlatch($1) {} }
-                return opened + self.context.unlatch(name, whenStored: whenStored)
-            },
+            unlatch: { self.unlatch($0, $1, $2) },
             dropSessions: { name in
                 let meant = Set(
                     self.state.withLock { $0.upstreams }.flatMap(\.logins.all)
@@ -102,6 +96,20 @@ final class DaemonStatus: Sendable {
                 return self.drop { meant.contains($0.challenge) }
             },
             run: { [commands] in commands.run($0, $1) })
+    }
+
+    /// Opens the latches of a challenge. The name of an upstream's login means all challenges that it answers.
+    private func unlatch(
+        _ name: String, _ opened: @escaping @Sendable (OpenedLatches) -> Void, _ stored: @escaping @Sendable () -> Void
+    ) {
+        let logins = state.withLock { $0.upstreams }.flatMap(\.logins.all).filter { $0.name == name }
+        let names = Set(logins.flatMap(\.checks).map(\.name)).union([name])
+        @Sendable func open() {
+            let others = names.subtracting([name]).map { context.unlatch($0) {} }.reduce(OpenedLatches(), +)
+            opened(others + context.unlatch(name, whenStored: stored))
+        }
+        // Another process may have closed one since the state was read.
+        if context.hasClosedLatch(of: names) { open() } else { context.services.gate.refresh(open) }
     }
 
     /// The logouts that are configured for held sessions, without shared ones.

@@ -95,11 +95,38 @@ struct AttemptGateTests {
         let failure = LoginFailure(.accountLocked, challenge: "bank", detail: "")
         _ = gate.sessions.finish(session, with: .failure(failure), now: 1, chance: 0)
         #expect(gate.requestSession(session, rejected: nil, waiter: 2, now: 2) == .refuse(failure))
-        #expect(gate.unlatch("other", now: 2).opened == 0)
-        #expect(gate.unlatch("bank", now: 2).opened == 1)
+        #expect(gate.unlatch("other", now: 2).opened.isEmpty)
+        #expect(gate.unlatch("bank", now: 2).opened == OpenedLatches(present: 1))
         #expect(gate.refusal(key, wrong, now: 2) == nil && gate.shared.unreportedLatches.isEmpty)
         #expect(gate.refusal(of: Secret("answer"), to: "bank") == nil)
         #expect(gate.requestSession(session, rejected: nil, waiter: 2, now: 2) == .logIn)
+    }
+
+    @Test("a refusal names the kind of the source to callers, and its path to operators")
+    func source() throws {
+        var gate = AttemptGate<Int>()
+        _ = gate.record(.rejected(latch()), of: key, wrong)
+        var refusal = try #require(gate.refusal(key, wrong, now: 0))
+        refusal.source = AnsweringSource(kind: "the keyring", name: "the keyring /x", change: "Change it by `set`.")
+        let unlatch = "If the value is right, correct the account at the server and run `countersign unlatch bank`."
+        #expect(refusal.remedy == "The value came from the keyring. Change it by `set`. \(unlatch)")
+        #expect(refusal.localRemedy == "The value came from the keyring /x. Change it by `set`. \(unlatch)")
+        #expect(refusal.failure.detail == "\(refusal.why) \(refusal.remedy)")
+        #expect(refusal.failure.cause == "The value came from the keyring /x.")
+    }
+
+    @Test("unlatching without a closed latch of a present value leaves a failing login as it is")
+    func unlatchNothing() {
+        var gate = AttemptGate<Int>()
+        let failure = LoginFailure(.noCredential, challenge: "bank", detail: "")
+        #expect(gate.requestSession(session, rejected: nil, waiter: 1, now: 1) == .logIn)
+        _ = gate.sessions.finish(session, with: .failure(failure), now: 1, chance: 0)
+        #expect(gate.unlatch("bank", now: 2).opened.isEmpty)
+        #expect(gate.sessions.state(of: session, now: 2) == .failing(failure))
+        _ = gate.record(.rejected(latch()), of: key, wrong)
+        let earlier = gate.unlatch("bank", now: 2) { digest, name in digest == wrong.own && name == key.credential }
+        #expect(earlier.opened == OpenedLatches(earlier: 1) && gate.refusal(key, wrong, now: 2) == nil)
+        #expect(gate.sessions.state(of: session, now: 2) == .failing(failure))
     }
 
     @Test("the list of closed latches has present values only, and other nodes' latches once")

@@ -112,7 +112,7 @@ struct UpstreamCheckTests {
             if case .unknown(let reason)? = state(proxy) { reason.contains("latch") } else { false }
         }
         #expect(proxy.log.count == 0 && upstream.requests == 0)
-        #expect(proxy.services.gate.unlatch("bank") == 1)
+        #expect(proxy.services.gate.unlatch("bank") == OpenedLatches(present: 1))
         proxy.pass(.seconds(10))
         proxy.wait("the login") { proxy.log.finished >= 1 }
         proxy.settle()

@@ -50,7 +50,7 @@ struct SharedLatchTests {
         // A node whose credential has another value is not affected.
         #expect(closed(other).isEmpty)
 
-        #expect(other.unlatch("bank-pin") == 1)
+        #expect(other.unlatch("bank-pin") == OpenedLatches(earlier: 1))
         nodes.nodes[1].sharing.unlatch("bank-pin")
         #expect(await eventually { closed(one).isEmpty })
         #expect(!isClosed(other))

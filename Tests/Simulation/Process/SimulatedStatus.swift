@@ -44,11 +44,11 @@ final class SimulatedStatus: @unchecked Sendable {
         AdminService.Sources(
             report: { self.report() }, ask: { self.readings?.ask($0) }, metrics: { self.metrics() },
             page: { self.page() },
-            unlatch: { name, whenStored in
+            unlatch: { name, opened, stored in
                 self.simulation.tell("the latches of \(name) are opened over the admin socket")
                 self.simulation.account(named: name)?.unlatched()
                 self.simulation.process.isUnlatched(name)
-                return self.services?.gate.unlatch(name, whenStored: whenStored) ?? 0
+                opened(self.services?.gate.unlatch(name, whenStored: stored) ?? OpenedLatches())
             }, dropSessions: { self.drop($0) },
             // No command runs here, so none ends.
             run: { _, _ in })
