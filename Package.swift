@@ -237,8 +237,8 @@ let package = Package(
         tests(
             "CountersignDaemon",
             [
-                "ChallengeClient", "ChallengeHandling", "Credentials", "Curl", "InventedKind", "Kerberos", "Secrets",
-                "Settings",
+                "Admin", "ChallengeClient", "ChallengeHandling", "Credentials", "Curl", "InventedKind", "Kerberos",
+                "Secrets", "Settings",
                 "SettingsReading",
                 "System", "Systemd",
                 "TestSupport", httpTypes, logging, arguments,

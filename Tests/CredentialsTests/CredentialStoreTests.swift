@@ -29,6 +29,55 @@ struct CredentialStoreTests {
         #expect(try await store.credential(named: "c")?.name == nil)
     }
 
+    @Test("a credential names the source that gave it, and how to change its secret there; only operators see the path")
+    func answering() async throws {
+        let environment = EnvironmentSource(environment: [
+            "COUNTERSIGN_A__USERNAME": "ann", "COUNTERSIGN_A__PASSWORD": "x",
+        ])
+        let store = CredentialStore(
+            sources: [Source(known: ["b": "1"]), environment], needed: ["a": ["username", "password"]])
+        let source = try #require(try await store.credential(named: "a")?.source)
+        #expect(source.kind == "the environment (COUNTERSIGN_A__PASSWORD)" && source.name == source.kind)
+        #expect(source.change.contains("restart the daemon"))
+        guard case .known(let watched?) = try await store.watched(named: "a") else {
+            Issue.record("not watched")
+            return
+        }
+        #expect(watched.source == source)
+        #expect(try await store.credential(named: "b")?.source == nil)
+        let keyring = KeyringSource(path: "/x/keyring", passphrase: KeyringPassphrase(environment: [:]))
+        let described = try #require(keyring.source(of: ["password"], of: "a"))
+        #expect(described.kind == "the keyring" && described.name == "the keyring /x/keyring")
+        #expect(described.change.contains("`countersign keyring set a password`"))
+        let systemd = SystemdCredentialsSource(environment: ["CREDENTIALS_DIRECTORY": "/run/credentials/x"])
+        #expect(systemd.source(of: ["password"], of: "a")?.kind == "systemd (a.password)")
+        #expect(systemd.source(of: ["password"], of: "a")?.change.contains("restart the unit") == true)
+        let file = EnvironmentFileSource(path: "/x/env").source(of: ["password"], of: "a")
+        #expect(file?.kind == "the environment file" && file?.change.contains("COUNTERSIGN_A__PASSWORD") == true)
+        let helper = ExecSource(command: ["/x/helper"], environment: [:]).source(of: ["password"], of: "a")
+        #expect(helper?.kind == "a credential helper" && helper?.name == "the credential helper /x/helper")
+    }
+
+    @Test("a look-up without a prompt runs a helper, which the watch of files does not")
+    func unprompted() async throws {
+        struct Helper: CredentialLookup {
+            var asksOthers: Bool { true }
+            func credential(named name: String) throws(CredentialError) -> Credential? {
+                Credential(name: name, fields: ["pin": Secret("1")])
+            }
+        }
+        let store = CredentialStore(sources: [Helper()])
+        guard case .unknown = try await store.watched(named: "a") else {
+            Issue.record("the watch runs a helper")
+            return
+        }
+        guard case .known(let credential?) = try await store.unprompted(named: "a") else {
+            Issue.record("not known")
+            return
+        }
+        #expect(credential["pin"] == Secret("1"))
+    }
+
     @Test("the advice on a missing credential names its needed fields for each source")
     func advice() {
         let store = CredentialStore(

@@ -71,6 +71,99 @@ struct LatchTests {
         }
     }
 
+    @Test("is not ready from the start after a restart, and ready at once with another value")
+    func notReadyAfterRestart() async throws {
+        let manager = try NotifySocket()
+        var configuration = Self.wrongPIN
+        configuration.environment["NOTIFY_SOCKET"] = manager.path
+        try await withBank(configuration) { bank in
+            try await bank.expect("/balance", code: "login-rejected")
+            await bank.killDaemon()
+            try await bank.startDaemon()
+            let ready = try await bank.admin("/readyz")
+            #expect(ready.status == 503 && ready.text.contains("bank/bank: login-latched"), "\(ready.summary)")
+            let status = try await bank.countersign("status")
+            #expect(status.exit == 69 && status.output.contains("problem   bank/bank: login-latched"), "\(status)")
+            #expect(try await bank.admin("/").text.contains("not ready"))
+            let isTold = await eventually {
+                manager.lines.contains { $0.hasPrefix("STATUS=Serving bank") && $0.contains("rejected the credential") }
+            }
+            #expect(isTold, "\(manager.lines)")
+            #expect(try await bank.metrics().values("ready") == [0])
+
+            await bank.stopDaemon()
+            bank.configure { $0.environment["COUNTERSIGN_BANK_PIN__PIN"] = "1234" }
+            try await bank.startDaemon()
+            #expect(try await bank.admin("/readyz").status == 200)
+            #expect(bank.pinAnswers == 1)
+        }
+    }
+
+    @Test("is not ready after a restart until its helper has another value, without a request")
+    func helperAfterRestart() async throws {
+        let helper = try Folder()
+        let program = helper.write("#!/bin/sh\ncat \"\(helper.path)/answer\"\n", to: "helper", mode: 0o700)
+        helper.write("{\"fields\": {\"pin\": \"9999\"}}", to: "answer")
+        var configuration = BankConfiguration()
+        configuration.sources = ["exec: [\(program)]"]
+        configuration.environment = ["WATCHDOG_USEC": "2000000"]
+        try await withBank(configuration) { bank in
+            try await bank.expect("/balance", code: "login-rejected")
+            await bank.killDaemon()
+            try await bank.startDaemon()
+            #expect(try await bank.admin("/readyz").status == 503)
+            helper.write("{\"fields\": {\"pin\": \"1234\"}}", to: "answer")
+            #expect(try await eventually { try await bank.admin("/readyz").status == 200 })
+            #expect(bank.pinAnswers == 1)
+        }
+    }
+
+    @Test("names its source: by its kind to callers, with its path to operators")
+    func source() async throws {
+        let folder = try Folder()
+        let file = folder.write("COUNTERSIGN_BANK_PIN__PIN=9999\n", to: "secrets")
+        var configuration = BankConfiguration()
+        configuration.sources = ["env: \(file)"]
+        configuration.environment = [:]
+        try await withBank(configuration) { bank in
+            let rejected = try await bank.expect("/balance", code: "login-rejected")
+            for detail in [rejected.detail, try await bank.expect("/balance", code: "login-latched").detail] {
+                #expect(
+                    detail.contains("came from the environment file. Change COUNTERSIGN_BANK_PIN__PIN there"),
+                    "\(detail)")
+                #expect(!detail.contains(folder.path), "\(detail)")
+            }
+            for output in [try await bank.countersign("status").output, try await bank.countersign("doctor").output] {
+                #expect(output.contains("the environment file \(file)"), "\(output)")
+            }
+            #expect(try bank.daemon.log.contains("The value came from the environment file \(file)."))
+        }
+    }
+
+    @Test("is told to be only in memory if the disk refuses it, and is stored as soon as that is possible")
+    func unwritten() async throws {
+        try await withBank(Self.wrongPIN) { bank in
+            #expect(try await bank.metrics().values("state_unwritten") == [0])
+            bank.folder.makeFolder("state/latches.sealed")
+            try await bank.expect("/balance", code: "login-rejected")
+            let words = "a rejected credential is remembered only in memory, because \(bank.folder.path(of: "state"))"
+            let ready = try await bank.admin("/readyz")
+            #expect(ready.status == 503 && ready.text.contains("state: \(words)"), "\(ready.summary)")
+            let status = try await bank.countersign("status").output
+            #expect(status.contains("state     \(words)") && status.contains("after a restart it would be sent again"))
+            #expect(try await bank.countersign("doctor").output.contains("the daemon: \(words)"))
+            #expect(try await bank.metrics().sum("state_unwritten") >= 1)
+            #expect(try bank.daemon.log.contains("state is only in memory"))
+            remove(bank.folder.path(of: "state/latches.sealed"))
+            #expect(try await eventually { try await bank.metrics().values("state_unwritten") == [0] })
+            #expect(try await !bank.admin("/readyz").text.contains("only in memory"))
+            await bank.killDaemon()
+            try await bank.startDaemon()
+            try await bank.expect("/balance", code: "login-latched")
+            #expect(bank.pinAnswers == 1)
+        }
+    }
+
     @Test("is tried again as soon as the file in $CREDENTIALS_DIRECTORY holds another, without a restart")
     func credentialsDirectory() async throws {
         let credentials = try Folder()

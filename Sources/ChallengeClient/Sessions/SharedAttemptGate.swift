@@ -247,6 +247,12 @@ extension SharedAttemptGate {
         }
     }
 
+    /// Records the current value of a credential for the list of other nodes' latches. Sends nothing.
+    package func recordValue(of use: CredentialUse) {
+        let digests = digests(use.key, use.credential)
+        change { $0.recordValue(digests, of: use.key) }
+    }
+
     /// Records an outcome; see `AttemptControl.record(_:of:)`.
     package func record(_ outcome: AttemptOutcome, of use: CredentialUse) async {
         await waitUntilStored(enqueue(outcome, of: use))

@@ -60,7 +60,17 @@ final class CredentialComposition: CredentialProvider {
     /// Returns the credential's present value if a lookup without a prompt can find it.
     func watched(named name: String) async throws(CredentialError) -> WatchedCredential {
         let store = store.withLock { $0 }
-        return try await store.watched(named: name)
+        let found = try await store.watched(named: name)
+        if case .known(let credential) = found { note(credential, named: name) }
+        return found
+    }
+
+    /// Returns the credential's present value if a lookup without a prompt can find it, also by a helper.
+    func unprompted(named name: String) async throws(CredentialError) -> WatchedCredential {
+        let store = store.withLock { $0 }
+        let found = try await store.unprompted(named: name)
+        if case .known(let credential) = found { note(credential, named: name) }
+        return found
     }
 
     private func sources(_ settings: CredentialSettings) -> [any CredentialLookup] {

@@ -26,8 +26,14 @@ final class DaemonContext: Sendable {
     let sources: CredentialComposition
     /// The tokens that name callers.
     let callerTokens: CallerTokenLookup
+    /// The present values of the credentials with closed latches.
+    let latchedValues: LatchedValues
     /// State that survives a restart.
     let state: SealedStateStore
+    /// Path of the directory of `state`.
+    let stateDirectory: String
+    /// Log of state that cannot be written.
+    let unwrittenLog: UnwrittenLog
     /// Counters of logins.
     let loginMeter: LoginMeter
     /// The last logins.
@@ -72,6 +78,7 @@ final class DaemonContext: Sendable {
         conversations = ConversationLog(next: observer, now: SystemClock.wallClock)
         loginMeter = LoginMeter(next: conversations)
         let credentialVersions = CredentialVersions(digest: attempts.digest)
+        latchedValues = LatchedValues(gate: gate, versions: credentialVersions, sources: sources)
         sharing = shared?.sharing(
             SharingContext(
                 gate: gate, limits: limits, credentials: sources, credentialVersions: credentialVersions,

@@ -24,6 +24,9 @@ final class Daemon {
     /// Timeout of the first look-up of callers' tokens. A caller is refused until its token is known.
     private static let tokenTimeout = Duration.seconds(5)
 
+    /// Timeout of the first look-up of latched credentials. Until then their logins count as failing.
+    private static let latchTimeout = Duration.seconds(3)
+
     /// Timeout of all logouts together.
     private static let logoutTimeout = Duration.seconds(5)
 
@@ -108,6 +111,7 @@ final class Daemon {
         persister.restore(stored)
         try context.share(settings)
         loadCallerTokens(settings)
+        context.latchedValues.load(on: context.services.roster.loop, within: Self.latchTimeout)
         try proxy.apply(first)
         status.setAccepting(true)
         warnOfFileShortage(settings.limits)
@@ -189,8 +193,10 @@ final class Daemon {
         proxy.logRepetitions()
         logins.logRepetitions(now: SystemClock.wallClock())
         let now = Int64(clamping: SystemClock.monotonicNanoseconds() / 1_000_000)
+        context.unwrittenLog.update(context.unwrittenState)
         if stateRetries.isDue(hasUnwritten: context.hasUnwrittenState, now: now) { context.rewriteState() }
         context.callerTokens.refreshIfDue(on: context.services.roster.loop)
+        context.latchedValues.refresh(on: context.services.roster.loop)
         // Responses change the contents of a session (cookies, a nonce count) without an event of the gate.
         persister.scheduleWrite()
         let period = watchdog?.beat ?? WorkerPulse.period
@@ -240,6 +246,7 @@ final class Daemon {
         // With the new sources.
         loadCallerTokens(loaded)
         watch?.forgetFiles()
+        context.latchedValues.refresh(on: context.services.roster.loop)
         status.maintainSessions()
         for key in loaded.keysNeedingRestart(since: settings) {
             logger.warning("takes effect at the next start", metadata: ["key": "\(key)"])

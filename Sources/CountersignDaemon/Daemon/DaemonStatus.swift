@@ -60,6 +60,7 @@ final class DaemonStatus: Sendable {
                 url: upstream.base.description, listeners: listeners.flatMap { $0.ways(to: upstream.name) })
         }
         state.withLock { ($0.upstreams, $0.places) = (upstreams, places) }
+        context.latchedValues.setLogins(upstreams.flatMap(\.logins.all))
     }
 
     /// Replaces the addresses of the listeners.
@@ -170,29 +171,17 @@ final class DaemonStatus: Sendable {
         return "\(name): \(detail)\(more)"
     }
 
+    private func logins(_ latches: [ClosedLatch], now: Int64) -> [HealthReport.Login] {
+        let sessions = context.services.gate.read { $0.sessions.states(now: now) }
+        return LoginStates(of: state.withLock { $0.upstreams }, sessions: sessions, latches: latches).all
+    }
+
     private func report() -> HealthReport {
         let (isAccepting, upstreams) = state.withLock { ($0.isAccepting, $0.upstreams) }
         // Without callers no request retries a failed login, so a readiness check does.
         context.services.roster.recover(upstreams)
         let now = SystemClock.wallClock()
-        let states = context.services.gate.read { $0.sessions.states(now: now) }
-        var logins: [HealthReport.Login] = []
-        var reported: Set<String> = []
-        for upstream in upstreams {
-            // A login at several locations, or for several users, is reported once.
-            for login in upstream.logins.all
-            where login.refusal == nil && reported.insert("\(upstream.name) \(login.key)").inserted {
-                // Resources may have demanded further scopes of this login.
-                let keys = states.keys.filter(login.key.isSibling)
-                for key in keys.isEmpty ? [login.key] : keys.sorted(by: { $0.scope < $1.scope }) {
-                    logins.append(
-                        HealthReport.Login(
-                            upstream: upstream.name, challenge: login.name, credential: key.credential,
-                            scope: key.scope, asks: login.asks,
-                            sessionState: states[key] ?? .cold))
-                }
-            }
-        }
+        let latches = context.presentLatches(now: now)
         let proxy = readings.latest
         var counts = [
             "connections": proxy.connections, "connections_accepted": proxy.acceptedConnections,
@@ -209,8 +198,8 @@ final class DaemonStatus: Sendable {
         var names: [String] = []
         for upstream in upstreams where !names.contains(upstream.name) { names.append(upstream.name) }
         var report = HealthReport(
-            isAccepting: isAccepting, upstreams: names, logins: logins,
-            latches: context.presentLatches(now: now), figures: counts, now: now, version: Version.text)
+            isAccepting: isAccepting, upstreams: names, logins: logins(latches, now: now), latches: latches,
+            figures: counts, now: now, version: Version.text)
         report.isAlive = pulse.isSteady()
         report.checks = context.services.checks.all
         report.missingCallerTokens = context.callerTokens.faults
