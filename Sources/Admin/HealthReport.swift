@@ -47,6 +47,8 @@ package struct HealthReport: Sendable {
     package var sharing: SharingStatistics?
     /// The upstreams that fail, by name.
     package var outages: [String: UpstreamOutage] = [:]
+    /// State that is only in memory; nil if all of it is on disk.
+    package var unwritten: UnwrittenState?
     /// Facts about this daemon; nil if they are not needed.
     package var daemon: DaemonFacts?
     /// True if exchanges are accepted: listeners accept, and no drain runs.
@@ -97,6 +99,7 @@ package struct HealthReport: Sendable {
         object["latches"] = .array(latches.map(\.json))
         object["session_store"] = sharing?.json(now: now)
         object["outages"] = .object(outages.mapValues { $0.json(now: now) })
+        object["unwritten_state"] = .array((unwritten?.sentences ?? []).map { .string($0) })
         for (name, value) in daemon?.json ?? [:] { object[name] = value }
         return .object(object)
     }
@@ -326,6 +329,11 @@ extension HealthReport {
         if daemon?.reload.refusal != nil {
             // Not a problem: the running configuration is the former one, which is complete.
             checks.append(HealthCheck(name: "configuration", state: "reload refused"))
+        }
+        if let unwritten {
+            // Marks of acceptance are only shown.
+            let problem = unwritten.isHarmful ? unwritten.sentences.joined(separator: ". ") : nil
+            checks.append(HealthCheck(name: "state", state: "unwritten", problem: problem))
         }
         if let missing = missingCallerTokens {
             let problems = missing.sorted { $0.key < $1.key }.map { "the token of \($0.key) is not known: \($0.value)" }

@@ -240,6 +240,27 @@ struct AdminServiceTests {
         #expect(!String(decoding: ask("GET", "/", of: service).body, as: UTF8.self).contains("ann/private"))
     }
 
+    @Test("paths of files are reported over the Unix socket only")
+    func pathsOfFiles() {
+        var report = MetricsReport.of([.cold])
+        report.health.unwritten = .full
+        let source = AnsweringSource(kind: "the keyring", name: "the keyring /var/lib/x/keyring", change: "Change it.")
+        for index in report.health.latches.indices { report.health.latches[index].source = source }
+        let service = AdminService(
+            sources: AdminService.Sources(
+                report: { [report] in report.health }, ask: { $0() }, metrics: { [report] in report },
+                page: { [report] in StatusPage(report: report, conversations: [], intervals: []) },
+                unlatch: { _, _, _ in }, dropSessions: { _ in 0 }, run: { $1(nil) }))
+        for (path, query) in [("/readyz", "verbose"), ("/status", ""), ("/", "")] {
+            for isUnixSocket in [false, true] {
+                let answer = ask("GET", path, query, isUnixSocket: isUnixSocket, of: service)
+                let text = String(decoding: answer.body, as: UTF8.self)
+                #expect(text.contains("remembered only in memory"), "\(path)")
+                #expect(text.contains("/var/lib/x") == isUnixSocket, "\(path)")
+            }
+        }
+    }
+
     @Test("login and doctor are run by the daemon for the Unix socket only, with the arguments that are asked for")
     func commands() throws {
         func later(_ path: String, _ query: String) throws -> LocalAnswer {

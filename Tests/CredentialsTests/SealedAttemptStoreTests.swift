@@ -107,7 +107,7 @@ struct SealedAttemptStoreTests {
     func failingStore() async throws {
         let told = Mutex<[StateError]>([])
         let latches = LocalGate(
-            store: try SealedAttemptStore(files: store, thread: StateThread()) { error in
+            store: try SealedAttemptStore(files: store, thread: StateThread()) { error, _ in
                 told.withLock { $0.append(error) }
             })
         store.saveFailure = StateError(reason: "disk full")

@@ -97,7 +97,7 @@ class Latch(Scenario):
 
     def check_wrong(self):
         # docs/sessions.md: if the disk refuses the write, the log says so, and the latch holds until a restart.
-        warned = any("could not be stored" in line for line in self.messages())
+        warned = any("state is only in memory" in line for line in self.messages())
         if self.told and not warned:
             self.find(1, f"the rejected password was sent {self.upstream.wrong} times across a kill, and nothing warned of it")
 

@@ -109,6 +109,11 @@ extension MetricsReport {
         text.family("ready", .gauge, "1 if requests can be served, as /readyz says, else 0.")
         text.sample(health.isReady ? 1 : 0)
         text.family(
+            "state_unwritten", .gauge,
+            "Changes of the state that could not be written to the disk: rejected credentials, used one-time passwords, tokens and the like that a restart would lose."
+        )
+        text.sample(health.unwritten?.count ?? 0)
+        text.family(
             "config_last_reload_successful", .gauge, "1 if the last reload of the configuration succeeded, else 0.")
         text.sample(reload.isSuccessful ? 1 : 0)
         text.family(

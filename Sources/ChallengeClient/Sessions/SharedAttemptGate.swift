@@ -137,8 +137,8 @@ extension SharedAttemptGate {
         }
     }
 
-    /// True if changes could not be stored.
-    package var hasUnwritten: Bool { state.withLock { $0.queue.hasUnwritten } }
+    /// Changes that could not be stored, and are only in memory.
+    package var unwritten: [AttemptChange] { state.withLock { $0.queue.unwritten } }
 
     /// Writes the changes that could not be stored before, if there are any.
     package func retryWrites() {

@@ -29,8 +29,8 @@ package struct AttemptQueue: Sendable {
     private var last = Ticket(number: 0)
     /// Last ticket of the current write, and its changes; `nil` while no write is running.
     private var writing: (ticket: Ticket, changes: [AttemptChange])?
-    /// True if changes could not be written.
-    package private(set) var hasUnwritten = false
+    /// Changes that could not be written by the last write.
+    package private(set) var unwritten: [AttemptChange] = []
     /// Last ticket whose write has ended.
     private var ended = Ticket(number: 0)
     private var waiters: [(ticket: Ticket, waiter: Waiter)] = []
@@ -80,7 +80,7 @@ package struct AttemptQueue: Sendable {
 
     /// Lets `begin` write the changes that could not be written before, if there are any.
     package mutating func retry() {
-        if hasUnwritten, writing == nil { _ = enqueueRead() }
+        if !unwritten.isEmpty, writing == nil { _ = enqueueRead() }
     }
 
     /// Ends the write and returns the waiters to call. `isWritten`: false if the store has refused it.
@@ -89,9 +89,9 @@ package struct AttemptQueue: Sendable {
         writing = nil
         ended = written
         if isWritten {
-            if !changes.isEmpty { hasUnwritten = false }
+            if !changes.isEmpty { unwritten = [] }
         } else if !changes.isEmpty {
-            hasUnwritten = true
+            unwritten = changes
             // Before the changes that were queued since: of several about the same value, the last one counts.
             queued = Array((changes + queued).suffix(Self.limit))
         }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import Admin
 internal import ArgumentParser
 internal import ChallengeClient
 internal import ChallengeHandling
@@ -59,7 +60,7 @@ struct DoctorCommand: ParsableCommand {
         let local =
             [fileDiagnosis(problems)] + ListenerDiagnosis(settings: settings).run()
             + LocalDiagnosis(settings: settings, environment: Process.environment).run()
-        add(local, to: &report)
+        add(local + unwrittenState(), to: &report)
         try diagnoseUpstreams(settings, &report)
         if json {
             Process.print(report.json)
@@ -78,6 +79,16 @@ struct DoctorCommand: ParsableCommand {
             if diagnosis.part != part { Process.print(diagnosis.part) }
             part = diagnosis.part
             for line in diagnosis.lines { Terminal.print(line) }
+        }
+    }
+
+    /// Returns what the running daemon could not write to its state directory.
+    private func unwrittenState() -> [Diagnosis] {
+        guard let socket = daemon.admin.socket ?? daemon.admin.ownSocket,
+            case .array(let sentences)? = try? AdminClient(path: socket).send("GET", "/status").body["unwritten_state"]
+        else { return [] }
+        return sentences.compactMap(\.stringValue).map {
+            .failed("local", "state", "the daemon: \($0)", UnwrittenState.remedy)
         }
     }
 

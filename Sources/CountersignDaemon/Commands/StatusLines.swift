@@ -16,6 +16,7 @@ enum StatusLines {
         if !listeners.isEmpty { lines.append(line("listens", listeners.joined(separator: ", "))) }
         if let figures = report["figures"] { lines.append(line("requests", requests(figures))) }
         for reason in values(report["reasons"]) { lines.append(line("problem", text(reason))) }
+        for sentence in values(report["unwritten_state"]) { lines.append(line("state", text(sentence))) }
         lines += outages(report["outages"] ?? .null, now: now)
         lines += logins(of: report["upstreams"] ?? .null)
         if let sessionStore = report["session_store"] {

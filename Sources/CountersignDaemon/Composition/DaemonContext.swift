@@ -49,18 +49,21 @@ final class DaemonContext: Sendable {
 
     /// Opens the state directory and creates all objects. Throws `StateError` if the directory cannot be used.
     ///
-    /// `asker` prompts for secrets that are not stored.
+    /// `asker` prompts for secrets that are not stored. `unwrittenLog` tells of state that cannot be written.
     init(
         settings: Settings, stateDirectory: String? = nil, observer: any LoginObserver,
-        asker: any SecretAsker = PasswordAgents(environment: Process.environment)
+        asker: any SecretAsker = PasswordAgents(environment: Process.environment),
+        unwrittenLog: UnwrittenLog = .ofCommand()
     ) throws {
         material = LoginMaterial(ownHandlers: ownHandlers)
         let environment = Process.environment
         let directory = try stateDirectory ?? StateDirectory.locate(environment: environment, uid: getuid())
         let sealed = SystemdCredentialsSource(environment: environment)
         state = try SealedStateStore(directory: directory, key: try sealed.value(named: "state-key"))
-        let attempts = try SealedAttemptStore(in: state) { failure in
-            Process.printError("the state of the attempt gate could not be stored: \(failure.reason)")
+        self.stateDirectory = directory
+        self.unwrittenLog = unwrittenLog
+        let attempts = try SealedAttemptStore(in: state) { failure, changes in
+            unwrittenLog.record(changes, directory: directory, reason: failure.reason)
         }
         self.attempts = attempts
         let shared = settings.sessions.map { SharingComposition($0) }

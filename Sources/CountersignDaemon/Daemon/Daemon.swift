@@ -77,7 +77,17 @@ final class Daemon {
         logger = Logger(label: "daemon")
         try DaemonSignals.block()
         logins = LoginLog(settings.audit)
-        context = try DaemonContext(settings: settings, stateDirectory: stateDirectory, observer: observer ?? logins)
+        context = try DaemonContext(
+            settings: settings, stateDirectory: stateDirectory, observer: observer ?? logins,
+            unwrittenLog: .ofDaemon { [output] in output.flush() })
+        do throws(SystemError) {
+            entry = try StateProcess(in: context.stateDirectory, socket: AdminAddresses.socket(of: settings))
+        } catch {
+            entry = nil
+            logger.warning(
+                "the state directory cannot be written; `countersign unlatch` may not find this process",
+                metadata: ["reason": "\(error)"])
+        }
         proxy = try ProxyServer(
             services: context.services, workers: WorkerCount.resolve(settings.workers),
             limits: WorkerLimits(callers: settings.limits.callers, exchanges: settings.limits.exchanges),

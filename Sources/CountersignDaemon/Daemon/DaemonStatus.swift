@@ -205,6 +205,7 @@ final class DaemonStatus: Sendable {
         report.missingCallerTokens = context.callerTokens.faults
         report.sharing = context.services.sharing?.statistics
         report.outages = outages()
+        report.unwritten = context.unwrittenState
         report.daemon = state.withLock {
             DaemonFacts(
                 process: getpid(), startedAt: startedAt,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import Admin
 internal import Basics
 internal import ChallengeClient
 internal import ChallengeHandling
@@ -33,13 +34,19 @@ struct StateRetries {
 
 extension DaemonContext {
     /// True if a latch, a one-time password's step, a refresh token or the like could not be written.
-    var hasUnwrittenState: Bool { services.gate.hasUnwritten || state.hasUnsaved }
+    var hasUnwrittenState: Bool { !services.gate.unwritten.isEmpty || state.hasUnsaved }
+
+    /// State that could not be written; nil if all of it is on disk.
+    var unwrittenState: UnwrittenState? {
+        let (changes, failures) = (services.gate.unwritten, state.failures)
+        guard !changes.isEmpty || !failures.isEmpty else { return nil }
+        let reason = changes.isEmpty ? failures.min { $0.key < $1.key }?.value.reason : unwrittenLog.lastReason
+        return UnwrittenState(changes, values: failures.count, directory: stateDirectory, reason: reason ?? "")
+    }
 
     /// Begins to write the state again that could not be written.
     func rewriteState() {
         services.gate.retryWrites()
-        state.retrySaves { failure in
-            Process.printError("the state of a login could not be stored: \(failure.reason)")
-        }
+        state.retrySaves()
     }
 }

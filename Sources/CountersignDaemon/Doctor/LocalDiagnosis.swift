@@ -7,7 +7,7 @@ internal import Glibc
 internal import Settings
 internal import System
 
-/// Diagnosis of everything that the daemon needs on this machine. Changes nothing.
+/// Diagnosis of everything that the daemon needs on this machine. Leaves nothing behind.
 struct LocalDiagnosis {
     private static let part = "local"
 
@@ -53,7 +53,23 @@ struct LocalDiagnosis {
                 "\(path): this user (uid \(getuid())) may not write there, the owner is uid \(owner)",
                 "run this as the daemon's user, or change the owner of the directory; \(hint)", code: EX_NOPERM)
         }
+        do throws(SystemError) {
+            try Self.probe(path)
+        } catch {
+            return .failed(
+                Self.part, check, "\(path): no file can be written there: \(error)",
+                "free space there, or make it writable for the daemon's user; \(hint)")
+        }
         return .good(Self.part, check, "\(path) is writable")
+    }
+
+    /// Writes a small file, which shows if the disk is full, and removes it. Throws if that is impossible.
+    private static func probe(_ directory: String) throws(SystemError) {
+        let path = "\(directory)/.doctor-\(getpid())"
+        defer { try? FileSystem.remove(path) }
+        // The directory may belong to another user, whose links root must not follow.
+        let file = try Descriptor(opening: path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode: 0o600)
+        try file.writeAll([UInt8](repeating: 0x20, count: 4096))
     }
 
     // MARK: Sources of credentials

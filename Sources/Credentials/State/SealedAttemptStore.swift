@@ -21,15 +21,16 @@ package final class SealedAttemptStore: AttemptStore {
 
     private let files: any StateFiles
     private let thread: StateThread
-    private let onFailure: @Sendable (StateError) -> Void
+    private let onFailure: @Sendable (StateError, [AttemptChange]) -> Void
     private let key: Secret
 
     /// Creates a store in `files`, which `thread` reads and writes. Blocks until the record is read.
     ///
-    /// `onFailure` is called on any thread after changes could not be stored. Throws if the stored latches cannot be read, because an
+    /// `onFailure` is called on any thread with the changes that could not be stored. Throws if the stored latches cannot be read, because an
     /// unreadable latch must not count as open.
     package init(
-        files: any StateFiles, thread: StateThread, onFailure: @escaping @Sendable (StateError) -> Void = { _ in }
+        files: any StateFiles, thread: StateThread,
+        onFailure: @escaping @Sendable (StateError, [AttemptChange]) -> Void = { _, _ in }
     ) throws(StateError) {
         self.files = files
         self.thread = thread
@@ -48,7 +49,8 @@ package final class SealedAttemptStore: AttemptStore {
 
     /// Creates a store in `state`.
     package convenience init(
-        in state: SealedStateStore, onFailure: @escaping @Sendable (StateError) -> Void = { _ in }
+        in state: SealedStateStore,
+        onFailure: @escaping @Sendable (StateError, [AttemptChange]) -> Void = { _, _ in }
     ) throws(StateError) {
         try self.init(files: state.files, thread: state.thread, onFailure: onFailure)
     }
@@ -81,7 +83,7 @@ package final class SealedAttemptStore: AttemptStore {
         _ changes: [AttemptChange], _ error: StateError, _ done: @Sendable (AttemptRecord?) -> Void
     ) {
         // A failed read does no harm: the latches in memory still count.
-        if !changes.isEmpty { onFailure(error) }
+        if !changes.isEmpty { onFailure(error, changes) }
         done(nil)
     }
 

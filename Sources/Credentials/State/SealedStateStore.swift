@@ -38,25 +38,32 @@ package struct SealedStateStore: StateStore {
     package func save(_ value: Secret, as name: String) async throws(StateError) {
         // Noted before, and on this thread: the queue may be full.
         unsaved.note(value, as: name)
-        try await thread.run { [files, unsaved] () throws(StateError) in
-            try files.save(value, as: name)
-            unsaved.remove(value, as: name)
+        do throws(StateError) {
+            try await thread.run { [files, unsaved] () throws(StateError) in
+                try files.save(value, as: name)
+                unsaved.remove(value, as: name)
+            }
+        } catch {
+            unsaved.noteFailure(error, of: value, as: name)
+            throw error
         }
     }
 
     /// True if a value is being saved, or could not be saved.
     package var hasUnsaved: Bool { unsaved.areThere }
 
-    /// Saves the values again that could not be saved, unless others have been saved or removed since. Calls `onFailure` on the
-    /// thread of the files for each that still cannot.
-    package func retrySaves(_ onFailure: @escaping @Sendable (StateError) -> Void) {
+    /// Reasons why values could not be saved, by name; they are only in memory.
+    package var failures: [String: StateError] { unsaved.failures }
+
+    /// Saves the values again that could not be saved, unless others have been saved or removed since.
+    package func retrySaves() {
         _ = thread.enqueue { [files, unsaved] in
             for (name, value) in unsaved.all {
                 do throws(StateError) {
                     try files.save(value, as: name)
                     unsaved.remove(value, as: name)
                 } catch {
-                    onFailure(error)
+                    unsaved.noteFailure(error, of: value, as: name)
                 }
             }
         }
@@ -74,18 +81,34 @@ package struct SealedStateStore: StateStore {
 
 /// Values that are not saved yet, by name.
 private final class UnsavedValues: Sendable {
-    private let values = Mutex<[String: Secret]>([:])
+    private struct Unsaved: Sendable {
+        var value: Secret
+        /// Error of the last attempt to save the value; nil before its end.
+        var failure: StateError?
+    }
+
+    private let values = Mutex<[String: Unsaved]>([:])
 
     var areThere: Bool { values.withLock { !$0.isEmpty } }
-    var all: [(String, Secret)] { values.withLock { values in values.map { ($0.key, $0.value) } } }
+    var all: [(String, Secret)] { values.withLock { values in values.map { ($0.key, $0.value.value) } } }
+    var failures: [String: StateError] { values.withLock { $0.compactMapValues(\.failure) } }
 
     /// Replaces the value of that name; `nil` if no value is waiting to be saved.
-    func note(_ value: Secret?, as name: String) { values.withLock { $0[name] = value } }
+    func note(_ value: Secret?, as name: String) {
+        values.withLock { values in values[name] = value.map { Unsaved(value: $0, failure: values[name]?.failure) } }
+    }
+
+    /// Records that a value could not be saved, unless another of that name is waiting by now.
+    func noteFailure(_ failure: StateError, of value: Secret, as name: String) {
+        values.withLock { values in
+            if values[name]?.value == value { values[name]?.failure = failure }
+        }
+    }
 
     /// Removes a saved value, unless another of that name is waiting to be saved by now.
     func remove(_ value: Secret, as name: String) {
         values.withLock { values in
-            if values[name] == value { values[name] = nil }
+            if values[name]?.value == value { values[name] = nil }
         }
     }
 }

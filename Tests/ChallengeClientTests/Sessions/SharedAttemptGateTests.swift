@@ -283,10 +283,10 @@ struct AttemptWriteTests {
         reject("a")
         store.end(isWritten: false)
         settle()
-        #expect(gate.hasUnwritten && store.disk.latches.entries.isEmpty)
+        #expect(!gate.unwritten.isEmpty && store.disk.latches.entries.isEmpty)
         gate.retryWrites()
         store.end()
-        #expect(!gate.hasUnwritten && store.disk.latches.entries.count == 1)
+        #expect(gate.unwritten.isEmpty && store.disk.latches.entries.count == 1)
         gate.retryWrites()
         #expect(store.begun.map(\.count) == [1, 1])
     }
@@ -301,7 +301,7 @@ struct AttemptWriteTests {
         gate.retryWrites()
         store.end()
         settle()
-        #expect(store.disk.latches.entries.map(\.latch.closedAt) == [1_001] && !gate.hasUnwritten)
+        #expect(store.disk.latches.entries.map(\.latch.closedAt) == [1_001] && gate.unwritten.isEmpty)
     }
 
     @Test("a latch that an operator has opened while its write failed is not closed on disk by the next write")
@@ -311,6 +311,6 @@ struct AttemptWriteTests {
         gate.unlatch("a")
         store.end()
         settle()
-        #expect(!isLatched("a") && store.disk.latches.entries.isEmpty && !gate.hasUnwritten)
+        #expect(!isLatched("a") && store.disk.latches.entries.isEmpty && gate.unwritten.isEmpty)
     }
 }

@@ -221,15 +221,16 @@ struct AttemptQueueTests {
         add(use(2), "second", to: &queue)
         for waiter in queue.end(isWritten: false) { waiter() }
         #expect(told.all == ["first"], "the caller waits for a disk that has failed")
-        #expect(queue.hasUnwritten)
+        #expect(queue.unwritten == [use(1)])
         #expect(queue.begin() == [use(1), use(2)])
         for waiter in queue.end(isWritten: false) { waiter() }
         #expect(queue.begin() == nil, "the disk is asked again and again")
+        #expect(queue.unwritten == [use(1), use(2)])
         queue.retry()
         #expect(queue.begin() == [use(1), use(2)])
         queue.retry()
         end(&queue)
-        #expect(!queue.hasUnwritten && queue.begin() == nil)
+        #expect(queue.unwritten.isEmpty && queue.begin() == nil)
     }
 
     @Test("the end of no write notifies no waiter")
