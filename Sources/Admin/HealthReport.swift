@@ -227,6 +227,7 @@ extension ClosedLatch {
             "reason": .string(latch.reason.rawValue), "closed_at": .integer(latch.closedAt / 1000),
             "opens_at": latch.opensAt.map { .integer($0 / 1000) } ?? .null,
             "detail": .string("\(refusal.why) \(refusal.remedy)"),
+            "source": source.map { .string($0.name) } ?? .null,
         ]
     }
 }

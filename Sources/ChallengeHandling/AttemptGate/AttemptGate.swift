@@ -314,6 +314,8 @@ package struct ClosedLatch: Sendable, Equatable {
     package let latch: Latch
     /// Key of the latch; nil if only other nodes have the value.
     package let key: LatchKey?
+    /// Source of the latched value, if known.
+    package var source: AnsweringSource?
 
     /// Creates a closed latch.
     package init(_ latch: Latch, challenge: String, key: LatchKey?) {
@@ -323,7 +325,11 @@ package struct ClosedLatch: Sendable, Equatable {
     }
 
     /// Refusal of the value by this latch.
-    package var refusal: AttemptRefusal { AttemptRefusal(.latched(latch), challenge: challenge, key: key) }
+    package var refusal: AttemptRefusal {
+        var refusal = AttemptRefusal(.latched(latch), challenge: challenge, key: key)
+        refusal.source = source
+        return refusal
+    }
 }
 
 /// Rejected and accepted answers of a program's own challenge handlers, made without a stored credential.

@@ -25,6 +25,8 @@ public struct AttemptRefusal: Sendable, Equatable {
     public let challenge: String
     /// Key of the closed latch; nil for an answer of a program-defined handler.
     public let key: LatchKey?
+    /// Source of the refused value, if known.
+    public var source: AnsweringSource?
 
     private var credential: String {
         key.map { "the credential \"\($0.credential)\"" } ?? "a credential of another node"
@@ -75,9 +77,19 @@ public struct AttemptRefusal: Sendable, Equatable {
         }
     }
 
-    /// Remedy in one sentence.
-    public var remedy: String {
-        let unlatch = "Change the credential, or run `countersign unlatch \(challenge)`."
+    /// Remedy, with the kind of the source that gave the value.
+    public var remedy: String { remedy(source?.kind) }
+
+    /// Remedy for operators, with the path of the source that gave the value.
+    package var localRemedy: String { remedy(source?.name) }
+
+    private func remedy(_ sourceName: String?) -> String {
+        var unlatch = "Change the credential, or run `countersign unlatch \(challenge)`."
+        if let source, let sourceName {
+            unlatch =
+                "The value came from \(sourceName). \(source.change) If the value is right, correct the account at the server "
+                + "and run `countersign unlatch \(challenge)`."
+        }
         switch reason {
         case .answerRejected:
             return "Give another answer, or open the latch (`unlatch`) if this one has become valid."
@@ -103,7 +115,9 @@ public struct AttemptRefusal: Sendable, Equatable {
             }
         var failure = LoginFailure(code, challenge: challenge, detail: "\(why) \(remedy)", retryAt: until)
         switch reason {
-        case .closed, .latched: failure.latch = key
+        case .closed, .latched:
+            failure.latch = key
+            if let source, source.name != source.kind { failure.cause = "The value came from \(source.name)." }
         case .answerRejected, .attemptsKept: break
         case .submitted: failure.isHeldBack = true
         }

@@ -13,6 +13,8 @@ public struct Credential: Sendable {
     ///
     /// Its passwords are not fields: a latch identifies a credential by the fields, and must not open with every step.
     public var oneTimePasswords: (any OneTimePasswords)?
+    /// Source of the fields, for messages after a rejection; nil if unknown.
+    public var source: AnsweringSource?
 
     /// Creates a credential.
     public init(name: String, fields: [String: Secret], oneTimePasswords: (any OneTimePasswords)? = nil) {

@@ -45,7 +45,7 @@ public struct CredentialChallengeHandler: SecurityCheckChallengeHandler {
         let use = try await CredentialUse.lookUp(key, retryRejectedAfter: retryRejectedAfter, in: conversation)
         let refusal = conversation.attempts.refusal(
             of: use, remaining: challenge.remainingAttempts, keeping: keepAttempts, now: conversation.now())
-        if let refusal { throw refusal.failure }
+        if let refusal { throw use.failure(of: refusal) }
         do {
             return .submitChallengeAnswer(try await answer.render(use.credential), from: use)
         } catch {

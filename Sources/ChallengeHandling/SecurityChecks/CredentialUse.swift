@@ -34,7 +34,14 @@ public struct CredentialUse: Sendable {
 
     /// Throws `login-latched` if this value was rejected before.
     public func requireOpenLatch(in conversation: Conversation) throws(LoginFailure) {
-        if let refusal = conversation.attempts.refusal(of: self, now: conversation.now()) { throw refusal.failure }
+        if let refusal = conversation.attempts.refusal(of: self, now: conversation.now()) { throw failure(of: refusal) }
+    }
+
+    /// Returns the failure of a refusal, which names the source of this value.
+    func failure(of refusal: AttemptRefusal) -> LoginFailure {
+        var refusal = refusal
+        refusal.source = credential.source
+        return refusal.failure
     }
 
     /// Throws `login-failed` if the value was submitted without a clear outcome, and the pause after that is not over.
@@ -82,7 +89,7 @@ public struct CredentialUse: Sendable {
             ConversationStep(
                 challenge: key.challenge, text: "latch: closed for the credential \(key.credential), \(reason.rawValue)"
             ))
-        return AttemptRefusal(.closed(latch), key).failure
+        return failure(of: AttemptRefusal(.closed(latch), key))
     }
 
     /// Returns the record of this value's acceptance. `nil` if no server is known to have accepted the value.

@@ -26,7 +26,8 @@ enum StatusLines {
         }
         for latch in values(report["latches"]) {
             let closed = latch["closed_at"]?.integerValue.map { " Closed \(moment($0, now: now))." } ?? ""
-            lines.append(line("latch", "\(text(latch["challenge"])): \(text(latch["detail"]))\(closed)"))
+            let source = latch["source"]?.stringValue.map { " Source: \($0)." } ?? ""
+            lines.append(line("latch", "\(text(latch["challenge"])): \(text(latch["detail"]))\(closed)\(source)"))
         }
         return lines
     }

@@ -16,6 +16,8 @@ final class CredentialComposition: CredentialProvider {
     private let answers: AskedFields
     private let passphrases = Mutex<[String: AskedPassphrase]>([:])
     private let store: Mutex<CredentialStore>
+    /// Sources that gave the last value of each credential.
+    private let valueSources = Mutex<[String: AnsweringSource]>([:])
 
     /// The sources of `settings`.
     ///
@@ -49,7 +51,16 @@ final class CredentialComposition: CredentialProvider {
 
     func credential(named name: String) async throws(CredentialError) -> Credential? {
         let store = store.withLock { $0 }
-        return try await store.credential(named: name)
+        let credential = try await store.credential(named: name)
+        note(credential, named: name)
+        return credential
+    }
+
+    /// Returns the source that gave the last value of a credential; nil if it was not looked up yet.
+    func valueSource(of name: String) -> AnsweringSource? { valueSources.withLock { $0[name] } }
+
+    private func note(_ credential: Credential?, named name: String) {
+        valueSources.withLock { $0[name] = credential?.source }
     }
 
     func advice(onMissing name: String) -> String { store.withLock { $0 }.advice(onMissing: name) }

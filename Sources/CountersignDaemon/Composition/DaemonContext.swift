@@ -149,7 +149,11 @@ extension DaemonContext {
     ///
     /// Latches of earlier values stay stored, so that a value that returns is not sent again, but they block no login now.
     func presentLatches(now: Int64) -> [ClosedLatch] {
-        services.gate.closed(now: now, replacedIn: services.credentialVersions)
+        services.gate.closed(now: now, replacedIn: services.credentialVersions).map { latch in
+            var latch = latch
+            latch.source = latch.key.flatMap { sources.valueSource(of: $0.credential) }
+            return latch
+        }
     }
 
     /// The credentials with closed latches, including latches of earlier values.

@@ -221,9 +221,10 @@ struct UpstreamDiagnosis {
                 let closed = context.services.gate.read {
                     $0.closed(now: now) { other, owner in owner == name && other != digest }
                 }
-                for latch in closed where latch.key?.credential == name && challenges.contains(latch.challenge) {
+                for var latch in closed where latch.key?.credential == name && challenges.contains(latch.challenge) {
+                    latch.source = credential.source
                     found.append(
-                        .failed(part, "latch", "\(latch.challenge): \(latch.refusal.why)", latch.refusal.remedy))
+                        .failed(part, "latch", "\(latch.challenge): \(latch.refusal.why)", latch.refusal.localRemedy))
                 }
             }
         }

@@ -19,6 +19,8 @@ package protocol CredentialLookup: Sendable {
     ///
     /// Returns `nil` if this source has no instruction.
     func way(toAdd fields: [String], of name: String) -> String?
+    /// Returns the description of this source for a rejected value of a credential, with the way to change these fields.
+    func source(of fields: [String], of name: String) -> AnsweringSource?
     /// True if a lookup runs another program. Such a source is not polled for changes.
     var asksOthers: Bool { get }
 }
@@ -26,6 +28,8 @@ package protocol CredentialLookup: Sendable {
 extension CredentialLookup {
     /// Returns no instruction.
     package func way(toAdd fields: [String], of name: String) -> String? { nil }
+    /// Returns no description.
+    package func source(of fields: [String], of name: String) -> AnsweringSource? { nil }
     /// The states of no files.
     package var files: FileStates { FileStates() }
     /// False: a lookup runs no program.
@@ -63,12 +67,19 @@ package struct CredentialStore: CredentialProvider {
 
     /// Returns the current credential of that name, without blocking the caller's executor.
     package func credential(named name: String) async throws(CredentialError) -> Credential? {
-        let sources = sources
-        var credential = try await lookUp(name) { () throws(CredentialError) in try Self.find(name, in: sources) }
+        let (sources, needed) = (sources, needed[name] ?? [])
+        var credential = try await lookUp(name) { () throws(CredentialError) in
+            try Self.find(name, in: sources, needing: needed)
+        }
         if let asked = asked[name], let answers {
             var fields = credential?.fields ?? [:]
-            for field in asked where fields[field] == nil { fields[field] = try await answers.value(of: name, field) }
+            var source = credential?.source
+            for field in asked where fields[field] == nil {
+                fields[field] = try await answers.value(of: name, field)
+                source = .prompt
+            }
             credential = Credential(name: name, fields: fields)
+            credential?.source = source
         }
         if credential?["totp-seed"] != nil { credential?.oneTimePasswords = oneTimePasswords }
         return credential
@@ -98,13 +109,30 @@ package struct CredentialStore: CredentialProvider {
     }
 
     private static func find(
-        _ name: String, in sources: [any CredentialLookup]
+        _ name: String, in sources: [any CredentialLookup], needing needed: [String]
     ) throws(CredentialError) -> Credential? {
         for source in sources {
-            if let credential = try source.credential(named: name) { return credential }
+            guard var credential = try source.credential(named: name) else { continue }
+            credential.source = source.source(of: secretFields(of: credential, needed), of: name)
+            return credential
         }
         return nil
     }
+
+    /// Returns the fields that a rejection is about: the needed ones, without names that are no secrets.
+    private static func secretFields(of credential: Credential, _ needed: [String]) -> [String] {
+        let present = Set(credential.fields.keys.map(CredentialFields.foldedName))
+        let candidates = needed.filter { present.contains(CredentialFields.foldedName($0)) }
+        let fields = candidates.isEmpty ? present.sorted() : candidates
+        let secrets = fields.filter { !["client-id", "principal", "username"].contains($0) }
+        return secrets.isEmpty ? fields : secrets
+    }
+}
+
+extension AnsweringSource {
+    /// A person who was asked.
+    static let prompt = AnsweringSource(
+        kind: "a prompt", change: "Countersign asks for it again after its latch was opened.")
 }
 
 /// States of the files that sources read; equal states mean unchanged files.
@@ -140,18 +168,37 @@ extension CredentialStore {
 
     /// Returns the current credential without running a helper or asking a person.
     package func watched(named name: String) async throws(CredentialError) -> WatchedCredential {
+        try await current(name) { !$0.asksOthers }
+    }
+
+    /// Returns the current credential without asking a person for a field. Helpers run.
+    package func unprompted(named name: String) async throws(CredentialError) -> WatchedCredential {
+        try await current(name) { _ in true }
+    }
+
+    /// Returns the current credential from the sources that `isUsable` accepts; unknown at the first other one.
+    private func current(
+        _ name: String, from isUsable: (any CredentialLookup) -> Bool
+    ) async throws(CredentialError) -> WatchedCredential {
         var fields: [String: Secret] = [:]
+        var origin: AnsweringSource?
+        let needed = needed[name] ?? []
         for source in sources {
-            if source.asksOthers { return .unknown }
-            let found = try await lookUp(name) { () throws(CredentialError) in try source.credential(named: name) }
+            guard isUsable(source) else { return .unknown }
+            let found = try await lookUp(name) { () throws(CredentialError) in
+                try Self.find(name, in: [source], needing: needed)
+            }
             guard let found else { continue }
-            fields = found.fields
+            (fields, origin) = (found.fields, found.source)
             break
         }
         for field in asked[name] ?? [] where fields[field] == nil {
             guard let answer = answers?.cachedAnswer(for: name, field) else { return .unknown }
-            fields[field] = answer
+            (fields[field], origin) = (answer, .prompt)
         }
-        return .known(fields.isEmpty ? nil : Credential(name: name, fields: fields))
+        guard !fields.isEmpty else { return .known(nil) }
+        var credential = Credential(name: name, fields: fields)
+        credential.source = origin
+        return .known(credential)
     }
 }

@@ -28,6 +28,13 @@ package struct EnvironmentFileSource: CredentialLookup {
         "write \(EnvironmentSource.variables(fields, of: name)) into the environment file (source `env`)"
     }
 
+    /// Returns a description with the names of the variables and the path of the file.
+    package func source(of fields: [String], of name: String) -> AnsweringSource? {
+        AnsweringSource(
+            kind: "the environment file", name: "the environment file \(path)",
+            change: "Change \(EnvironmentSource.variables(fields, of: name)) there; the daemon notices that.")
+    }
+
     /// Reads the file to check access to it, and returns its number of fields.
     package func open() throws(CredentialError) -> Int { try EnvironmentSource(variables: variables()).count }
 

@@ -39,6 +39,14 @@ package struct EnvironmentSource: CredentialLookup {
         "set \(Self.variables(fields, of: name)) in the daemon's environment (source `env`)"
     }
 
+    /// Returns a description with the names of the variables.
+    package func source(of fields: [String], of name: String) -> AnsweringSource? {
+        let variables = Self.variables(fields, of: name)
+        return AnsweringSource(
+            kind: "the environment (\(variables))",
+            change: "Change \(variables) where the daemon gets its environment, and restart the daemon.")
+    }
+
     /// Returns the names of the variables for these fields, joined by "and".
     static func variables(_ fields: [String], of name: String) -> String {
         fields.map { "\(prefix)\(CredentialFields.environmentName(name))__\(CredentialFields.environmentName($0))" }

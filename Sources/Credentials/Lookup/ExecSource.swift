@@ -50,6 +50,15 @@ package final class ExecSource: CredentialLookup {
     /// True: each lookup may run the helper.
     package var asksOthers: Bool { true }
 
+    /// Returns a description with the path of the helper.
+    package func source(of fields: [String], of name: String) -> AnsweringSource? {
+        AnsweringSource(
+            kind: "a credential helper", name: "the credential helper \(command.first ?? "")",
+            change:
+                "Change it where the helper finds it; the next login asks the helper again, after the `expires_in` of its last answer."
+        )
+    }
+
     /// Returns the helper's result, or the cached one until its `expires_in` has passed.
     package func credential(named name: String) throws(CredentialError) -> Credential? {
         let asked = now()

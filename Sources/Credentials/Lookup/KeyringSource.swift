@@ -26,7 +26,18 @@ package final class KeyringSource: CredentialLookup {
 
     /// Returns an instruction with the commands that set the fields.
     package func way(toAdd fields: [String], of name: String) -> String? {
-        "run " + fields.map { "`countersign keyring set \(name) \($0)`" }.joined(separator: " and ")
+        "run " + Self.commands(fields, of: name)
+    }
+
+    private static func commands(_ fields: [String], of name: String) -> String {
+        fields.map { "`countersign keyring set \(name) \($0)`" }.joined(separator: " and ")
+    }
+
+    /// Returns a description with the commands that change the fields, and the path of the file.
+    package func source(of fields: [String], of name: String) -> AnsweringSource? {
+        AnsweringSource(
+            kind: "the keyring", name: "the keyring \(file.path)",
+            change: "Change it there by \(Self.commands(fields, of: name)); the daemon notices that.")
     }
 
     /// Returns the entry of the keyring, reading the file again after a change.

@@ -52,6 +52,18 @@ package struct SystemdCredentialsSource: CredentialLookup {
         return "pass \(names) with LoadCredential= in the unit (source `systemd`)"
     }
 
+    /// Returns a description with the names for the unit file, and the path of the directory.
+    package func source(of fields: [String], of name: String) -> AnsweringSource? {
+        guard let directory else { return nil }
+        let isObject = FileSystem.allows("\(directory)/\(name)", F_OK)
+        let names = isObject ? name : fields.map { "\(name).\($0)" }.joined(separator: " and ")
+        return AnsweringSource(
+            kind: "systemd (\(names))", name: "systemd (\(names) in \(directory))",
+            change:
+                "Change what LoadCredential= of the unit names, and restart the unit: systemd passes it at the start only."
+        )
+    }
+
     /// Returns a credential with a single value, such as `state-key`; `nil` if it does not exist.
     ///
     /// One final newline is removed.

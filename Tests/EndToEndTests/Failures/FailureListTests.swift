@@ -138,8 +138,8 @@ struct Failure: Sendable {
 
     private static let logins = [
         ("wrong-password", 502, "login-rejected", "rejected the credential \"wrong\"", "countersign unlatch"),
-        ("latched", 503, "login-latched", "so it is not sent again", "Change the credential"),
-        ("invalid-client", 502, "login-rejected", "rejected the credential \"client\"", "Change the credential"),
+        ("latched", 503, "login-latched", "so it is not sent again", "Change COUNTERSIGN_"),
+        ("invalid-client", 502, "login-rejected", "rejected the credential \"client\"", "Change COUNTERSIGN_"),
         ("account-locked", 503, "account-locked", "is blocked at the server", "Wait until the server's block is over"),
         ("attempts-kept", 503, "attempts-kept", "1 attempt remains", "Check the credential"),
         ("token-endpoint-down", 502, "login-failed", "refuses the connection", "Check that it runs"),
