@@ -133,6 +133,50 @@ struct RunCommandTests {
         }
     }
 
+    @Test("a latch of a run is opened on disk without a daemon, and within a run in its process")
+    func unlatch() async throws {
+        var configuration = BankConfiguration()
+        configuration.environment["COUNTERSIGN_BANK_PIN__PIN"] = "9999"
+        var rules = FakeUpstream.rules
+        rules.startingAttempts = ["PinCodeAttempts": 9]
+        try await withBank(configuration, rules: rules, startsDaemon: false) { bank in
+            func request(_ more: String = "") async throws -> Command {
+                try await bank.countersign(
+                    "run", "--env", "BASE={upstream:bank}", "--", "sh", "-c", "curl -sS $BASE/balance; \(more) exit 0")
+            }
+            let none = try await bank.countersign("unlatch", "bank-pin")
+            #expect(none.exit == 69 && none.errors.contains("has no closed latch"), "\(none)")
+            #expect(try await request().output.contains("login-rejected"))
+            let unknown = try await bank.countersign("unlatch", "nobody")
+            #expect(unknown.exit == 64 && unknown.errors.contains("bank-pin"), "\(unknown)")
+            let state = bank.folder.path(of: "state")
+            let opened = try await bank.countersign("unlatch", "bank-pin")
+            #expect(opened.exit == 0 && opened.output == "opened 1 in \(state), as no daemon runs\n", "\(opened)")
+            let again = try await bank.countersign("unlatch", "--json", "bank")
+            #expect(again.exit == 69 && again.output.isEmpty, "\(again)")
+            #expect(bank.pinAnswers == 1)
+            let file = bank.folder.path(of: "countersign.yaml")
+            let inside = try await request("\(Binary.path) unlatch -c \(file) bank-pin; curl -sS $BASE/balance;")
+            #expect(inside.output.contains("opened 1 in the processes that use \(state)\n"), "\(inside)")
+            #expect(inside.output.components("login-rejected") >= 2, "\(inside)")
+            #expect(bank.pinAnswers == 3)
+        }
+    }
+
+    @Test("a latch is not opened behind a daemon that uses the state and does not answer")
+    func unlatchHidden() async throws {
+        var configuration = BankConfiguration()
+        configuration.environment["COUNTERSIGN_BANK_PIN__PIN"] = "9999"
+        try await withBank(configuration) { bank in
+            try await bank.expect("/balance", code: "login-rejected")
+            remove(bank.folder.path(of: "admin.sock"))
+            let refused = try await bank.countersign("unlatch", "bank-pin")
+            #expect(refused.exit == 69 && refused.errors.contains("the latch was not opened"), "\(refused)")
+            #expect(refused.errors.contains("process \(try bank.daemon.child.pid) uses"), "\(refused)")
+            try await bank.expect("/balance", code: "login-latched")
+        }
+    }
+
     @Test("passes SIGTERM on to the command, and ends after it")
     func terminated() async throws {
         try await withBank(startsDaemon: false) { bank in

@@ -152,6 +152,17 @@ struct AdminClient {
         return self
     }
 
+    /// Returns false if no process listens at the socket. Throws if this user may not connect.
+    func isListening() throws(Failure) -> Bool {
+        do throws(Failure) {
+            close(try connect())
+            return true
+        } catch {
+            if error.code == EX_UNAVAILABLE { return false }
+            throw error
+        }
+    }
+
     /// True if this user may connect to the daemon, and it listens.
     var canConnect: Bool {
         guard let descriptor = try? connect() else { return false }

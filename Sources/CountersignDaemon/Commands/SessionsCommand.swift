@@ -59,37 +59,9 @@ struct SessionsCommand: ParsableCommand {
     }
 }
 
-struct UnlatchCommand: ParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "unlatch", abstract: "Allow a rejected credential to be sent once more.",
-        discussion: "Use it after the problem was fixed at the upstream. A changed credential needs no unlatching.")
-
-    @OptionGroup var admin: AdminOptions
-
-    @Argument(help: "The challenge whose latches to open.", completion: NameCompletion.challenges)
-    var name: String
-
-    @Flag(name: .long, help: "Print one JSON object.")
-    var json = false
-
-    func run() throws {
-        let client = try admin.client()
-        let answer = try client.send("POST", "/unlatch?name=\(FormEncoding.percentEncoded(name))")
-        guard answer.status == 200 else {
-            throw Failure(answer.body["detail"]?.stringValue ?? "refused", code: EX_UNAVAILABLE)
-        }
-        let opened = answer.body["opened"]?.integerValue ?? 0
-        if opened == 0 {
-            try client.requireChallenge(named: name)
-            throw Failure("\(name) has no closed latch", code: EX_UNAVAILABLE)
-        }
-        if json { Process.print(["opened": .integer(opened)]) } else { Process.print("opened \(opened)") }
-    }
-}
-
 extension AdminClient {
     /// Throws exit code 64 (EX_USAGE) and the names of all challenges if no challenge is named `name`.
-    fileprivate func requireChallenge(named name: String) throws(Failure) {
+    func requireChallenge(named name: String) throws(Failure) {
         guard case .unknown(let reason) = Readiness(of: name, in: try send("GET", "/status").body) else { return }
         throw Failure(reason, code: EX_USAGE)
     }

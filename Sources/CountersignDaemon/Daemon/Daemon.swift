@@ -50,6 +50,8 @@ final class Daemon {
     /// The access log in force, if there is one.
     private var access: AccessWriter?
     private let persister: SessionPersister
+    /// Entry of this process in the state directory.
+    private let entry: StateProcess?
     /// Directory of the ``ReloadRecord``.
     private let runtimeDirectory = RuntimeDirectory.locate(environment: Process.environment)
     private var stateRetries = StateRetries()
