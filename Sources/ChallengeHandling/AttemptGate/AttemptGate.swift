@@ -277,9 +277,12 @@ extension AttemptGate {
         // The clock may have been set back since a latch closed.
         let change = AttemptChange.unlatch(
             challenge: challenge, until: max(now, record.latches.entries.last?.latch.closedAt ?? now))
+        // A value that waits after an unclear outcome is blocked as well.
+        let waiting = record.submissions.waiting(challenge: challenge, at: now)
         record.apply(change)
         let all = max(own, shared.unlatch(challenge))
-        let opened = OpenedLatches(present: max(present, answers.unlatch(challenge)), earlier: max(0, all &- present))
+        let opened = OpenedLatches(
+            present: max(present, answers.unlatch(challenge), waiting), earlier: max(0, all &- present))
         // A login that fails for another reason still does.
         if opened.present > 0 { sessions.forgetFailures(of: challenge) }
         return (opened, change)

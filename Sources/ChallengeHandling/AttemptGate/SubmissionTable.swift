@@ -74,6 +74,11 @@ public struct SubmissionTable: Sendable, Equatable {
         if entries.count > LatchTable.limit { entries.removeFirst(entries.count - LatchTable.limit) }
     }
 
+    /// Returns the number of values of a challenge, or of all for `nil`, that wait at `now` (ms since 1970).
+    func waiting(challenge: String?, at now: Int64) -> Int {
+        entries.count { (challenge == nil || $0.key.challenge == challenge) && $0.count.next > now }
+    }
+
     /// Forgets the submissions of a challenge, or of all for `nil`, up to `end` (ms since 1970). Returns the number of values.
     public mutating func forget(challenge: String?, until end: Int64) -> Int {
         let before = entries.count
