@@ -112,7 +112,7 @@ package final class SharedAttemptGate: AttemptControl {
 // Storing. A change is applied and queued under one lock, so memory and store have the same order.
 extension SharedAttemptGate {
     /// Applies a change and queues the change of the record. Returns the result, and a ticket if a change was queued.
-    private func applyAndQueue<Answer: Sendable>(
+    func applyAndQueue<Answer: Sendable>(
         _ body: (inout AttemptGate<ExchangeTicket>) -> (Answer, AttemptChange?)
     ) -> (Answer, AttemptQueue.Ticket?) {
         let made = update { state -> (Answer, AttemptQueue.Ticket?) in
@@ -147,7 +147,7 @@ extension SharedAttemptGate {
     }
 
     /// Calls `waiter` when the change of `ticket` is stored, or could not be stored.
-    private func whenStored(_ ticket: AttemptQueue.Ticket?, _ waiter: @escaping AttemptQueue.Waiter) {
+    func whenStored(_ ticket: AttemptQueue.Ticket?, _ waiter: @escaping AttemptQueue.Waiter) {
         let hasToWait = ticket.map { ticket in state.withLock { $0.queue.wait(for: ticket, waiter) } } ?? false
         if !hasToWait { waiter() }
     }
@@ -370,37 +370,5 @@ extension SharedAttemptGate {
         let read = update { $0.queue.enqueueRead() }
         writeNext()
         whenStored(read, done)
-    }
-}
-
-// Operators.
-extension SharedAttemptGate {
-    /// Returns the values that are not sent at `now` (ms since 1970).
-    ///
-    /// Leaves out values that were replaced according to `credentialVersions`.
-    package func closed(now: Int64, replacedIn credentialVersions: CredentialVersions?) -> [ClosedLatch] {
-        read { $0.closed(now: now) { credentialVersions?.isReplaced($0, of: $1) ?? false } }
-    }
-
-    /// Forgets the submissions of a challenge, or of all for `nil`, so that its values may be sent at once.
-    package func renewBudget(of challenge: String?) {
-        let now = now()
-        _ = applyAndQueue { ((), $0.renewBudget(of: challenge, now: now)) }
-    }
-
-    /// Opens the latches of a challenge, or all for `nil`, and returns their numbers; see `AttemptGate.unlatch`.
-    ///
-    /// Calls `whenStored` when the change is on disk, or could not be stored.
-    @discardableResult
-    package func unlatch(
-        _ challenge: String?, replacedIn credentialVersions: CredentialVersions? = nil,
-        whenStored: @escaping @Sendable () -> Void = {}
-    ) -> OpenedLatches {
-        let now = now()
-        let (opened, ticket) = applyAndQueue { gate -> (OpenedLatches, AttemptChange?) in
-            gate.unlatch(challenge, now: now) { credentialVersions?.isReplaced($0, of: $1) ?? false }
-        }
-        self.whenStored(ticket, whenStored)
-        return opened
     }
 }

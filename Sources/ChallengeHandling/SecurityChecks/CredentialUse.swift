@@ -47,7 +47,7 @@ public struct CredentialUse: Sendable {
     /// Throws `login-failed` if the value was submitted without a clear outcome, and the pause after that is not over.
     package func requireBudget(in conversation: Conversation) throws(LoginFailure) {
         guard !key.credential.isEmpty else { return }
-        if let refusal = conversation.attempts.pause(of: self, now: conversation.now()) { throw refusal.failure }
+        if let refusal = conversation.attempts.pause(of: self, now: conversation.now()) { throw failure(of: refusal) }
     }
 
     /// Counts a submission just before it is sent. Throws `login-latched` or `login-failed` if the value must not be sent now.
