@@ -13,26 +13,31 @@ package struct SignOnSessions: Sendable {
         self.key = key
     }
 
-    /// Runs `visit` when no other login visits any of the providers with this credential.
+    /// Runs `visit` when no other login visits any of the providers with this credential, in this process or in another one with the
+    /// same state.
     ///
     /// The wait is reported to `conversation`: it is not the login's own time.
     func inTurn<Value: Sendable>(
         _ conversation: Conversation, _ visit: () async throws(LoginFailure) -> Value
     ) async throws(LoginFailure) -> Value {
         conversation.waiting(true)
-        return try await inTurn(sessions[...]) { () async throws(LoginFailure) in
+        return try await inTurn(conversation, sessions[...]) { () async throws(LoginFailure) in
             conversation.waiting(false)
             return try await visit()
         }
     }
 
     private func inTurn<Value: Sendable>(
-        _ sessions: ArraySlice<ProviderSession>, _ visit: () async throws(LoginFailure) -> Value
+        _ conversation: Conversation, _ sessions: ArraySlice<ProviderSession>,
+        _ visit: () async throws(LoginFailure) -> Value
     ) async throws(LoginFailure) -> Value {
         guard let first = sessions.first else { return try await visit() }
         return try await first.mutex.withLock(orThrow: .cancelledInQueue(key.challenge)) {
             () async throws(LoginFailure) in
-            try await inTurn(sessions.dropFirst(), visit)
+            try await conversation.inTurn("provider\0\(first.origin)\0\(key.credential)", of: key.challenge) {
+                () async throws(LoginFailure) in
+                try await inTurn(conversation, sessions.dropFirst(), visit)
+            }
         }
     }
 
