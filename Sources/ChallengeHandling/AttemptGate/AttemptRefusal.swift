@@ -61,13 +61,14 @@ public struct AttemptRefusal: Sendable, Equatable {
         case .closed(let latch):
             switch latch.reason {
             case .locked:
-                "The server rejected \(credential) and locked the account. It is not sent again."
+                "The server rejected \(credential) and locked the account\(latch.cause). It is not sent again."
             case .rejected: "The server rejected \(credential)\(latch.cause). It is not sent again."
             }
         case .latched(let latch):
             switch latch.reason {
             case .locked:
-                "The server locked the account of \(credential) at \(Moment.text(latch.closedAt)), so it is not sent again."
+                "The server locked the account of \(credential) at \(Moment.text(latch.closedAt))\(latch.cause), so it is not sent "
+                    + "again."
             case .rejected:
                 "The server rejected \(credential) at \(Moment.text(latch.closedAt))\(latch.cause), so it is not sent again."
             }

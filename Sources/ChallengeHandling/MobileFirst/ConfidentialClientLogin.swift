@@ -29,19 +29,28 @@ public struct ConfidentialClientLogin: SessionLogin {
         let use = try await CredentialUse.lookUp(key, retryRejectedAfter: retryRejectedAfter, in: conversation)
         let request = try request(for: use)
         let calls = MobileFirstCalls(name: key.challenge, conversation: conversation)
+        try await use.submit(in: conversation)
         let sentAt = conversation.now()
-        let response = try await calls.sendThroughConflicts(request, "token")
+        let response: SideResponse
+        do throws(LoginFailure) {
+            response = try await calls.sendThroughConflicts(request, "token")
+        } catch {
+            if error.isUnsent { await use.withdrawSubmission(in: conversation) }
+            throw error
+        }
         let verdict = TokenVerdict(response, to: TokenQuestion(), now: conversation.now())
         let endpoint = TokenEndpoint(name: key.challenge, conversation: conversation)
         endpoint.report("token: \(verdict.step)")
         if case .unclear(let statement) = verdict, response.status == 403 {
             // The secret was right: the server knows the client and refuses the scope.
+            await use.withdrawSubmission(in: conversation)
             throw endpoint.failure(
                 "The server does not allow the confidential client the scope \"\(scope)\". Add the scope to the client's "
                     + "allowed scope there, or change `scope`.", retryAt: statement.retryAt)
         }
         switch try endpoint.answer(verdict) {
         case .accepted(let token):
+            await use.accept(in: conversation)
             return Session(
                 fields: [TokenPlacement().field(carrying: token.value)], expiresAt: token.expiresAt(sentAt: sentAt))
         case .refused(let reason, let statement): throw await endpoint.rejection(of: use, reason, statement)

@@ -121,9 +121,10 @@ struct TokenEndpoint {
     func rejection(
         of use: CredentialUse, _ reason: Latch.Reason, _ statement: TokenStatement
     ) async -> LoginFailure {
-        var failure = await use.reject(reason, serverWait: statement.retryAt, in: conversation)
-        failure.detail = "\(statement.sentence) \(failure.detail)"
-        return failure
+        let evidence = Evidence(
+            .answer, .rejected(reason == .locked ? .locked : .wrong),
+            "the token endpoint answered with status \(statement.summary)")
+        return await use.reject(reason, serverWait: statement.retryAt, by: evidence, in: conversation)
     }
 
     /// Returns a failure of one scope, which is not requested again for a while.

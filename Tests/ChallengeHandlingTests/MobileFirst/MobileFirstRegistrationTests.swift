@@ -223,6 +223,13 @@ struct ConfidentialClientTests {
         #expect(status == 200 || failure.retryAt == LoginRig.now + 7000)
     }
 
+    @Test("a confidential client's secret whose answer does not judge it is not sent again at once")
+    func budget() async throws {
+        let rig = Self.rig([Self.request.replying(500)])
+        for _ in 0..<2 { #expect(await rig.lose(try Self.login()).code == .failed) }
+        #expect(rig.requests.sent.count == 1)
+    }
+
     @Test("a lost connection says nothing about the confidential client's secret")
     func lost() async throws {
         let rig = Self.rig([Self.request.replying(.failure(SideRequestError(.timedOut, reason: "")))])
