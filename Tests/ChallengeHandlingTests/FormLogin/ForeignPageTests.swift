@@ -49,7 +49,7 @@ struct ForeignPageTests {
             way + [
                 Portal.get("/start", 200, "<p>\(text)</p>", sends: "sid=1"), Portal.get("/", sends: "sid=1"),
             ]
-        for rig in [Portal.rig(script), await Portal.provenRig(script, path: "/login")] {
+        for rig in [Portal.rig(script), await Portal.acceptedRig(script, path: "/login")] {
             _ = try await rig.logIn(Self.login())
             #expect(rig.latches.all.isEmpty && rig.latches.acceptance(Portal.key, of: .ann) != nil)
         }
@@ -66,7 +66,7 @@ struct ForeignPageTests {
                 Portal.get("/", 302, to: "/login"), Portal.get("/login", 200, Self.form),
                 Portal.post("/login", 302, set: ["sid=1; Path=/"], to: "/", sends: nil, form: Self.sent), start,
             ] + (asksForLogin ? [start] : [])
-        for rig in [Portal.rig(script), await Portal.provenRig(script, path: "/login")] {
+        for rig in [Portal.rig(script), await Portal.acceptedRig(script, path: "/login")] {
             _ = try await rig.logIn(Self.login())
             #expect(rig.latches.all.isEmpty)
         }
@@ -89,7 +89,7 @@ struct ForeignPageTests {
         let page = Portal.get("/", 200, Self.form)
         for text in [Self.evil, Self.search + Self.form, "please log in" + Self.search] {
             let start = Portal.get("/", 200, text, sends: "sid=1")
-            let rig = await Portal.provenRig(
+            let rig = await Portal.acceptedRig(
                 [
                     page, Portal.post("/login", 302, set: ["sid=1; Path=/"], to: "/", sends: nil, form: Self.sent),
                     start,
@@ -105,7 +105,7 @@ struct ForeignPageTests {
         let form =
             "<form method=post action=j_security_check><input name=j_username><input type=password name=j_password></form>"
         let start = Portal.get("/app/home", 200, Self.search + form, sends: "JSESSIONID=2")
-        let rig = await Portal.provenRig([
+        let rig = await Portal.acceptedRig([
             Portal.get("/app/home", 200, form, set: ["JSESSIONID=1; Path=/app"]),
             Portal.post(set: ["JSESSIONID=2; Path=/app"], to: "/app/home").status(302), start,
         ])
@@ -124,7 +124,7 @@ struct ForeignPageTests {
             let back = index == 2 ? [Portal.get("/login", 200, Self.form)] : []
             let script = [Portal.get("/", 302, to: "/login"), Portal.get("/login", 200, Self.form), answer] + back
             await Portal.rig(script).expectRejection(try Self.login())
-            await Portal.provenRig(script, path: "/login").expectRejection(try Self.login())
+            await Portal.acceptedRig(script, path: "/login").expectRejection(try Self.login())
         }
     }
 }

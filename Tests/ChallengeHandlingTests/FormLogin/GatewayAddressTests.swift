@@ -114,7 +114,7 @@ struct GatewayAddressTests {
             "Please log in<form action=\(action)><input type=hidden name=\(hidden) value=1><input name=user></form>"
         }
         func rig(_ steps: [ScriptedStep]) async -> LoginRig {
-            await Portal.provenRig(steps, path: "/sign-in", inputs: ["csrf"])
+            await Portal.acceptedRig(steps, path: "/sign-in", inputs: ["csrf"])
         }
         func right(_ path: String, _ parameter: String) async -> LoginRig {
             await rig([
@@ -165,7 +165,7 @@ struct GatewayAddressTests {
         let evil = #"<form method=post action="/wiki/save"><input name=title><input type=password name=text></form>"#
         let form = #"<form method=post action="/in"><input name=user><input type=password name=pass></form>"#
         for proof in [nil, "\(Portal.origin)/app/"] {
-            let rig = await Portal.provenRig(
+            let rig = await Portal.acceptedRig(
                 [
                     Portal.get("/app/", 200, evil + form),
                     Portal.post(
@@ -204,7 +204,7 @@ struct GatewayAddressTests {
             (named, "csrf=1&user=ann-u"), (.passwordForm, "csrf=1&user=ann-u&pass=pass%22word"),
         ] {
             func rig(_ steps: [ScriptedStep]) async -> LoginRig {
-                await Portal.provenRig(steps, path: "/sign-in", inputs: ["csrf"])
+                await Portal.acceptedRig(steps, path: "/sign-in", inputs: ["csrf"])
             }
             let right = await rig([
                 Self.open, Portal.get("/app/a", 200, page("<input type=hidden name=csrf value=1>")),

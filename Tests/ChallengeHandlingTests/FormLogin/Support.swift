@@ -57,7 +57,7 @@ enum Portal {
     }
 
     /// Returns a rig whose credential was accepted before, by the form of that path if one is given.
-    static func provenRig(
+    static func acceptedRig(
         _ steps: [ScriptedStep], path: String? = nil, inputs: Set<String> = [], latches: LocalGate = LocalGate()
     ) async -> LoginRig {
         let form = path.map { AcceptedForm(origin: origin, path: $0, inputs: inputs) }
