@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 internal import FakeServers
+internal import Glibc
 internal import TestSupport
 import Testing
 
@@ -94,7 +95,7 @@ struct HealthTests {
             #expect(running?.text.contains("bank/bank: no-credential") == true)
             let status = try await bank.countersign("status")
             #expect(status.exit == 69 && status.output.hasPrefix("status    not ready"), "\(status)")
-            remove(helper.path(of: "slow"))
+            unsafe unlink(helper.path(of: "slow"))
             helper.write("{\"fields\": {\"pin\": \"1234\"}}", to: "answer")
             #expect(try await eventually { try await bank.admin("/readyz").status == 200 })
             #expect(bank.pinAnswers == 1)
