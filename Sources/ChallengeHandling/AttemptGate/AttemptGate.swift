@@ -107,7 +107,7 @@ extension AttemptGate {
         guard refusals.passesChallenge(at: resource, generation: generation, now: now) else { return false }
         return generation == 0
             ? !sessions.hasSession(for: resource.session)
-            : !sessions.isUnproven(resource.session, generation: generation)
+            : !sessions.lacksAcceptance(resource.session, generation: generation)
     }
 }
 

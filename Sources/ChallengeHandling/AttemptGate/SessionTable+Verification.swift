@@ -23,7 +23,7 @@ extension SessionTable {
     }
 
     /// Returns true if the session of that generation sends a credential that no answer has accepted since the login.
-    func isUnproven(_ key: SessionKey, generation: UInt64) -> Bool {
+    func lacksAcceptance(_ key: SessionKey, generation: UInt64) -> Bool {
         guard let held = entries[key]?.held, held.generation == generation else {
             return isUnverified(key, generation: generation)
         }

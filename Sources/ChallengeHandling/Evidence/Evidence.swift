@@ -10,7 +10,7 @@ public struct Evidence: Sendable, Equatable {
         /// The configuration: `failed` or `success` matches the answer, or the head of a redirect in its chain.
         case configured
         /// An address that asks for a login without the new session.
-        case provenAddress
+        case verifiedAddress
         /// The answer to the submission, or the login page to which its redirect leads back.
         case answer
         /// A page or a status that a right value may meet too: it doubts a value that was accepted before.

@@ -39,7 +39,7 @@ public struct EvidenceList: Sendable, Equatable {
         case .rejected(let rejection):
             if let fault = pieces.first(where: { $0.source == .ownFault }) { return .unclear(fault) }
             // Somebody may have written a page that looks like the login page.
-            let isWeak = piece.source == .doubtful || piece.source == .provenAddress
+            let isWeak = piece.source == .doubtful || piece.source == .verifiedAddress
             return isWeak && wasAccepted ? .doubted(piece) : .rejected(rejection, piece)
         }
     }
@@ -61,12 +61,12 @@ extension Evidence {
         case (.foreignPage, _), (.ownFault, _): 0
         case (.configured, .rejected), (.configured, .unclear): 6
         case (.configured, .accepted): 5
-        case (.provenAddress, .accepted): 4
+        case (.verifiedAddress, .accepted): 4
         case (.answer, .rejected), (.answer, .accepted): 3
-        case (.doubtful, .rejected), (.provenAddress, .rejected): 2
+        case (.doubtful, .rejected), (.verifiedAddress, .rejected): 2
         case (.answer, .unclear): 2
         case (.hint, .accepted): wasAccepted ? 1 : 0
-        case (.hint, _), (.doubtful, _), (.provenAddress, .unclear): 0
+        case (.hint, _), (.doubtful, _), (.verifiedAddress, .unclear): 0
         }
     }
 }

@@ -83,7 +83,7 @@ struct FormAnswerEvaluator {
                     return try requireLikely(isLikely, answer, client)
                 }
                 let sentence = "its redirect leads to \(next.path), which shows no login page any more"
-                add([Evidence(.provenAddress, .accepted, sentence)], client)
+                add([Evidence(.verifiedAddress, .accepted, sentence)], client)
             }
             // If a proven address will show it, a page to which a redirect leads need not decide.
             if proof == nil || next == proof?.address || !isDoubtful(client) {

@@ -86,7 +86,7 @@ struct FormEvidence {
             return [Evidence(.foreignPage, .unclear, "\(proof.path) has status \(response.status)")]
         }
         guard page.asksForLogin || form.isShownAgain(in: response) else {
-            return [Evidence(.provenAddress, .accepted, "\(proof.path) shows no login page any more")]
+            return [Evidence(.verifiedAddress, .accepted, "\(proof.path) shows no login page any more")]
         }
         if before.looksLike(page) {
             // Without any sign of a session, the server has let nobody in.
@@ -99,7 +99,7 @@ struct FormEvidence {
         guard before.isInPlace else {
             return [
                 Evidence(
-                    .provenAddress, .accepted, "\(proof.path) leads no longer to \(before.page.response.url.path)")
+                    .verifiedAddress, .accepted, "\(proof.path) leads no longer to \(before.page.response.url.path)")
             ]
         }
         return [

@@ -117,7 +117,7 @@ public struct GatewayLogin: SessionLogin {
         if isShown {
             await use.accept(by: submitted, in: conversation)
         } else if !use.key.credential.isEmpty {
-            session.submission = UnprovenSubmission(use: use, form: submitted)
+            session.submission = UnverifiedSubmission(use: use, form: submitted)
         }
         return session
     }

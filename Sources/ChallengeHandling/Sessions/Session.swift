@@ -39,7 +39,7 @@ public struct Session: Sendable {
     /// Credential use whose latch closes if the session is refused before it is verified.
     public var use: CredentialUse?
     /// Submission that seems to have worked: the first answered request on the session shows it. `nil` if nothing is open.
-    package var submission: UnprovenSubmission?
+    package var submission: UnverifiedSubmission?
     /// Signer of further fields for each request.
     public var signer: (any RequestSigner)?
     /// Cookies that the login set.
@@ -97,7 +97,7 @@ extension Session: Equatable {
 }
 
 /// Submission of a value whose acceptance no address has shown yet.
-package struct UnprovenSubmission: Sendable {
+package struct UnverifiedSubmission: Sendable {
     /// The submitted value.
     package let use: CredentialUse
     /// The page's form that was submitted; `nil` without one.

@@ -15,7 +15,7 @@ struct EvidenceTests {
 
     /// Sources that decide, the strongest first, with what each meaning leads to for a value that was never accepted.
     private static let decisive: [(Evidence.Source, Evidence.Meaning)] = [
-        (.configured, .rejected(.wrong)), (.configured, .accepted), (.provenAddress, .accepted),
+        (.configured, .rejected(.wrong)), (.configured, .accepted), (.verifiedAddress, .accepted),
         (.answer, .rejected(.wrong)), (.doubtful, .rejected(.wrong)),
     ]
 
@@ -117,10 +117,10 @@ struct EvidenceTests {
                         #expect(piece.source != .hint || wasAccepted)
                     case .rejected(let rejection, let piece):
                         #expect(piece.meaning == .rejected(rejection))
-                        #expect([.configured, .answer, .doubtful, .provenAddress].contains(piece.source))
+                        #expect([.configured, .answer, .doubtful, .verifiedAddress].contains(piece.source))
                         #expect(first.source != .ownFault && second.source != .ownFault)
                     case .doubted(let piece):
-                        #expect(wasAccepted && [.doubtful, .provenAddress].contains(piece.source))
+                        #expect(wasAccepted && [.doubtful, .verifiedAddress].contains(piece.source))
                     case .unclear(let piece): #expect(piece == first || piece == second)
                     }
                 }
@@ -135,7 +135,7 @@ struct EvidenceTests {
         #expect(
             Evidence(.configured, .rejected(.locked), "x").text == "the answer to the form means a locked account: x")
         #expect(Evidence(.foreignPage, .rejected(.wrong), "x").text == "proves nothing: x")
-        #expect(Evidence(.provenAddress, .accepted, "x").text == "the login worked: x")
+        #expect(Evidence(.verifiedAddress, .accepted, "x").text == "the login worked: x")
         #expect(Evidence(.ownFault, .unclear, "x").text == "not submitted as a browser would: x")
     }
 }

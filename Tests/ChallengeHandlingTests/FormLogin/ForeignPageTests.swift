@@ -73,7 +73,7 @@ struct ForeignPageTests {
     }
 
     @Test("`prove-at` decides, whatever stands on the page to which the login leads", arguments: texts)
-    func proven(_ text: String) async throws {
+    func verifiedElsewhere(_ text: String) async throws {
         let rig = Portal.rig(
             [
                 Portal.get("/me", 302, to: "/login"), Portal.get("/login", 200, Self.form),
