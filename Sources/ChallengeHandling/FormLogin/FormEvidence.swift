@@ -137,7 +137,7 @@ struct FormEvidence {
 
     /// Returns the meaning of a status that refuses. Tokens against forged requests refuse the forms of pages like this.
     private func refusal(_ status: Int) -> Evidence {
-        guard !form.isOfPage || form.isPreset else {
+        guard !form.isOfPage || form.isPreset || form.isServletContainers else {
             return Evidence(.answer, .unclear, "the answer has status \(status) and no login form")
         }
         return Evidence(status == 401 ? .answer : .doubtful, .rejected(.wrong), "the answer has status \(status)")

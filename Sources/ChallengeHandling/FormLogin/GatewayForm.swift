@@ -97,9 +97,14 @@ struct GatewayForm {
     /// True if the form goes to the known address of a preset's server.
     var isPreset: Bool { if case .formEnding = step.target { true } else { false } }
 
-    /// True if the form goes to a servlet container (`j_security_check`).
+    /// True if the form goes to a servlet container (`j_security_check`), by the preset or by a configured address.
     var isServletContainers: Bool {
-        if case .formEnding(let ending) = step.target { ending == GatewayRules.servletEnding } else { false }
+        switch step.target {
+        case .address(let address):
+            address.prefix { $0 != "?" && $0 != ";" }.hasSuffix(GatewayRules.servletEnding)
+        case .form: false
+        case .formEnding(let ending): ending == GatewayRules.servletEnding
+        }
     }
 
     /// Returns whether the answer shows this form again: its action, and the input of the password, or every input that was

@@ -36,6 +36,18 @@ struct FormLoginTests {
         _ = try await rig.logIn(Portal.login())
     }
 
+    @Test("Tomcat: an error page without a form is a rejection, also if `login.url` names the address of the form")
+    func configuredAddress() async throws {
+        var rules = GatewayRules.jSecurityCheck
+        rules.steps[0].target = .address("/app/j_security_check")
+        let rig = Portal.rig([
+            Portal.get("/", 200, "<p>Public</p>"), Self.page,
+            Portal.post("/app/j_security_check", 200, "<p>Wrong password</p>"),
+            Portal.get("/app/home", 200, Portal.form, sends: "JSESSIONID=1"),
+        ])
+        await rig.expectRejection(try Portal.login(rules, base: "\(Portal.origin)/"))
+    }
+
     @Test("Tomcat and Undertow: an error page with 200 is not a success, and the login page after it is a rejection")
     func errorPage() async throws {
         let rig = Portal.rig([
