@@ -111,6 +111,24 @@ struct LoginPageWarningTests {
         #expect(problems("{ url: /login }").isEmpty)
         #expect(problems("{ url: form }", "prove-at: /whoami").isEmpty)
     }
+
+    @Test("the preset `form` is warned about as a written `url: form` is")
+    func presetWarned() {
+        func warnings(_ more: String) -> [String] {
+            SettingsTests.problems(
+                """
+                listeners: [{ address: "127.0.0.1:8080", upstream: u }]
+                upstreams: { u: { url: "https://u.example/" } }
+                challenges: [{ name: page, upstream: u, gateway: form, credential: ann\(more) }]
+                """)
+        }
+        let warned = warnings("")
+        #expect(warned.count == 1 && warned[0].contains("challenges[0]: warning: "), "\(warned)")
+        #expect(warnings(", login: { page: /login }").isEmpty)
+        #expect(warnings(", login: { url: /login }").isEmpty)
+        #expect(warnings(", prove-at: /whoami").isEmpty)
+        #expect(warnings(", login: at-start").count == 1)
+    }
 }
 
 @Suite("Handlers that the program brings along")
