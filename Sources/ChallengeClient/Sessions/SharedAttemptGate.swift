@@ -44,7 +44,7 @@ package final class SharedAttemptGate: AttemptControl {
     private let store: any AttemptStore
     private let sharedDigests: @Sendable (LatchKey, Credential) -> [String]
     private let chance: @Sendable () -> Double
-    private let now: @Sendable () -> Int64
+    let now: @Sendable () -> Int64
     private let counter = Atomic<UInt64>(1)
     private let watchers = Mutex(Watchers())
     private let hasRefusals = Atomic(false)
