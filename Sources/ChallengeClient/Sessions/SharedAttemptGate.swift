@@ -267,17 +267,19 @@ extension SharedAttemptGate {
         }.1
     }
 
-    /// Returns the pause of a value; see `AttemptControl.pause(of:now:)`.
+    /// Returns the pause of a value; see `AttemptControl.pause(of:now:)`. None while a session that it established works: renewals
+    /// ahead of its end are no attempts at an unknown value.
     package func pause(of use: CredentialUse, now: Int64) -> AttemptRefusal? {
         let digests = digests(use.key, use.credential)
-        return read { $0.pause(use.key, digests, now: now) }
+        return read { $0.sessions.holdsSession(submitting: use, now: now) ? nil : $0.pause(use.key, digests, now: now) }
     }
 
     /// Counts a submission; see `AttemptControl.recordSubmission(of:isSent:now:)`.
     package func recordSubmission(of use: CredentialUse, isSent: Bool, now: Int64) async {
         let digests = digests(use.key, use.credential)
-        let (_, ticket) = applyAndQueue { gate in
-            ((), gate.recordSubmission(of: use.key, digests, isSent: isSent, now: now))
+        let (_, ticket) = applyAndQueue { gate -> (Void, AttemptChange?) in
+            let isRenewal = isSent && gate.sessions.holdsSession(submitting: use, now: now)
+            return ((), isRenewal ? nil : gate.recordSubmission(of: use.key, digests, isSent: isSent, now: now))
         }
         await waitUntilStored(ticket)
     }

@@ -231,6 +231,17 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
         }
     }
 
+    /// Returns true if a session is held at `now` (ms since 1970) that a submission of the value of `use` established: no server
+    /// has refused it since.
+    package func holdsSession(submitting use: CredentialUse, now: Int64) -> Bool {
+        entries.values.contains { entry in
+            guard let held = entry.held, !held.isExpired(at: now), let submitted = held.session.submission?.use else {
+                return false
+            }
+            return submitted.key == use.key && submitted.credential.fields == use.credential.fields
+        }
+    }
+
     /// Returns the session of `key`, held or not verified yet.
     package func session(of key: SessionKey) -> HeldSession? { entries[key]?.held ?? entries[key]?.unverified }
 

@@ -102,6 +102,12 @@ package struct UnverifiedSubmission: Sendable {
     package let use: CredentialUse
     /// The page's form that was submitted; `nil` without one.
     package let form: AcceptedForm?
+
+    /// Creates a submission.
+    package init(use: CredentialUse, form: AcceptedForm? = nil) {
+        self.use = use
+        self.form = form
+    }
 }
 
 /// Key of a session.

@@ -39,6 +39,24 @@ struct SharedAttemptGateTests {
         #expect(gate.held(.bank) == nil)
     }
 
+    @Test("renewals of a session that only seems to be established are no attempts, until it is refused")
+    func renewals() async {
+        let gate = SharedAttemptGate(now: { 0 })
+        let use = CredentialUse(
+            key: LatchKey(origin: key.origin, challenge: key.challenge, credential: key.credential),
+            credential: Credential(name: "corp", fields: ["password": Secret("p")]))
+        await gate.recordSubmission(of: use, isSent: true, now: 0)
+        #expect(gate.pause(of: use, now: 1) != nil)
+        var session = Session(fields: [])
+        session.submission = UnverifiedSubmission(use: use)
+        _ = gate.finish(key, with: .success(session))
+        #expect(gate.pause(of: use, now: 1) == nil)
+        await gate.recordSubmission(of: use, isSent: true, now: 2)
+        let generation = gate.held(key)?.generation ?? 0
+        gate.change { $0.sessions.drop(key, generation: generation) }
+        #expect(gate.pause(of: use, now: 3)?.until == 60_000, "one submission, not two")
+    }
+
     @Test("a session of a former process is not adopted where the value that it would send is latched")
     func latchedSession() async {
         let gate = SharedAttemptGate(now: { 0 })
