@@ -11,6 +11,8 @@ package struct UnwrittenState: Sendable, Equatable {
         case rejection
         /// A latch that an operator has opened.
         case opening
+        /// A submission of a value that no server has accepted.
+        case submission
         /// A used step of a one-time password.
         case code
         /// A rotated refresh token, a registration, or another value that a server gave.
@@ -67,7 +69,8 @@ extension UnwrittenState.Kind {
         switch change {
         case .accept, .withdraw: self = .acceptance
         case .close: self = .rejection
-        case .unlatch: self = .opening
+        case .count: self = .submission
+        case .renew, .unlatch: self = .opening
         case .use: self = .code
         }
     }
@@ -78,6 +81,7 @@ extension UnwrittenState.Kind {
         case .code: ("a used one-time password is", "it could be sent again")
         case .opening: ("an opened latch is", "it would be closed again")
         case .rejection: ("a rejected credential is", "it would be sent again")
+        case .submission: ("a submission without a clear outcome is", "it would be repeated sooner")
         case .token: ("a token or registration that a server gave is", "its login may fail")
         }
     }
