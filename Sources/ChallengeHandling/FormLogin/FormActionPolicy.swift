@@ -22,11 +22,12 @@ struct FormActionPolicy {
 
     /// Returns the objection to the form of a page. `nil` if the form may get the credential.
     ///
-    /// Without an accepted form, a page that only a caller has asked for decides nothing: somebody may have put that page there.
+    /// Without an accepted form, a page that only a caller has asked for decides nothing: somebody may have put that page there. What
+    /// people put on a server comes with 200, a server's own demand with 401 or 403.
     func objection(to form: AcceptedForm) -> String? {
         guard loginPage.source != .named else { return nil }
         guard let accepted else {
-            guard loginPage.isCallers, !loginPage.page.isLed else { return nil }
+            guard loginPage.isCallers, !loginPage.page.isLed, loginPage.page.response.status < 300 else { return nil }
             return
                 "Only a caller has asked for the page \(loginPage.address.path), which has a login form, and the server did not "
                 + "lead there. So nothing was sent: anybody may have put such a page there. If it is the login page, set "

@@ -145,10 +145,9 @@ extension GatewaySettings {
     package func check(_ challenge: ChallengeSettings, login value: Value) {
         let isDecidedByPage =
             login.first.map { $0.target == .form || $0.target == nil && preset == .form } ?? (preset == .form)
-        guard isDecidedByPage, helper == nil, login.first?.page == nil, challenge.proofPath == nil, through.isEmpty
-        else {
-            return
-        }
+        let isAnotherLogin =
+            HelperLoginSettings.isNamed(value) || value.listOrOne().first?.member("through") != nil
+        guard isDecidedByPage, !isAnotherLogin, login.first?.page == nil, challenge.proofPath == nil else { return }
         value.report(
             "until the first login succeeds, the page at the upstream's address, or one to which the server redirects a "
                 + "request, decides where the form is sent: set `login.page` or `login.url`, or set `prove-at` to a path that "

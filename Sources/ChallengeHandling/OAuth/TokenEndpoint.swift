@@ -18,6 +18,11 @@ struct TokenEndpoint {
         let verdict: TokenVerdict
         /// The refresh token that replaces the one that was sent.
         let refreshToken: Secret?
+
+        /// True if the server gave an access token or a refresh token.
+        var isAccepted: Bool {
+            if case .accepted = verdict { true } else { refreshToken != nil }
+        }
     }
 
     /// Outcome of a token request.

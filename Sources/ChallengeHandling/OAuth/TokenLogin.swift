@@ -73,6 +73,8 @@ public struct TokenLogin: SessionLogin {
             endpoint.report("token: sent once more, with a new assertion")
             reply = try await login.send(endpoint, use, refreshToken, at: serverTime ?? conversation.now())
         }
+        // Before anything else can fail: the server has said that it accepts the value.
+        if reply.isAccepted { await use.accept(in: conversation) }
         if let refreshTokens, let next = reply.refreshToken, next != refreshToken {
             // Saved first: the token that was sent may no longer be valid.
             try await refreshTokens.keep(next, for: use, in: conversation)

@@ -107,6 +107,7 @@ struct RefreshTokenTests {
     @Test("a hanging login blocks the refresh token until cancelled; a waiting one that is cancelled sends nothing")
     func abandoned() async throws {
         let rig = LoginRig.tokens([Self.sends("refresh-1", getting: "refresh-2")])
+        await rig.latches.accept(TokenScript.key, TokenScript.client, Acceptance(path: nil, at: LoginRig.now))
         let refreshTokens = RefreshTokens(credential: "api-client", origin: TokenScript.origin)
         let login = try Self.login(refreshTokens)
         let silent = SilentRequests()
@@ -134,10 +135,10 @@ struct RefreshTokenTests {
         ] as [Result<SideResponse, SideRequestError>])
     func lostAnswer(reply: Result<SideResponse, SideRequestError>) async throws {
         let store = MemoryStore()
-        _ = try await LoginRig.tokens([Self.sends("refresh-1", getting: "refresh-2")], store: store)
-            .logIn(try Self.login())
+        let first = LoginRig.tokens([Self.sends("refresh-1", getting: "refresh-2")], store: store)
+        _ = try await first.logIn(try Self.login())
         let unanswered = TokenScript.asked("refresh_token") { $0.form("refresh_token") == "refresh-2" }.replying(reply)
-        let rig = LoginRig.tokens([unanswered], store: store)
+        let rig = LoginRig.tokens([unanswered], store: store, latches: first.latches)
         let failure = await rig.lose(try Self.login())
         #expect(failure.isUnknown && rig.latches.all.isEmpty)
         // A server with a grace period answers now, and the chain goes on, after a restart too.
@@ -155,6 +156,7 @@ struct RefreshTokenTests {
             asked.replying(.failure(SideRequestError(.timedOut, reason: ""))),
             asked.replying(200, [:], #"{"error":"bad_refresh_token"}"#),
         ])
+        await rig.latches.accept(TokenScript.key, TokenScript.client, Acceptance(path: nil, at: LoginRig.now))
         await #expect(throws: LoginFailure.self) { try await Self.login().logIn(rig.conversation) }
         #expect(await rig.lose(try Self.login()).code == .rejected)
         #expect(await rig.lose(try Self.login()).code == .latched)

@@ -157,7 +157,7 @@ struct RetryAfterTests {
         let rig = LoginRig.tokens([refusal])
         let login = TokenScript.login(try TokenScript.configuration())
         #expect(await rig.lose(login).code == .rejected)
-        #expect(rig.latches.all == [Latch(reason: .rejected, closedAt: LoginRig.now)])
+        #expect(rig.latches.all.map(\.reason) == [.rejected] && rig.latches.all.first?.opensAt == nil)
         // The script has ended: another request would fail the test.
         #expect(await rig.lose(login).code == .latched)
     }

@@ -153,8 +153,12 @@ struct ExampleTests {
                 Array(whole.utf8), file: "\(page.path):\(line)",
                 environment: ["CREDENTIALS_DIRECTORY": "/run/credentials/x"]
             ).problems
-            // The files that an example names do not exist here.
-            let told = problems.filter { isWhole && !$0.keyPath.contains(".tls.") || $0.severity == .error }
+            // The files that an example names do not exist here. The shortest login by a form leaves to the server where the form goes.
+            let told = problems.filter { problem in
+                if problem.severity == .error { return true }
+                return isWhole && !problem.keyPath.contains(".tls.")
+                    && !problem.message.contains("until the first login succeeds")
+            }
             #expect(told.map(\.description) == [])
         }
     }
