@@ -62,7 +62,8 @@ struct TokenRefusalTests {
             let answer = try await bank.expect("/oauth/api/echo", status: 502, code: refusal.code)
             #expect(answer.detail.contains(refusal.word), "\(answer.detail)")
             #expect(try await bank.admin("/status").json?["latches"] == .array([]))
-            #expect(try await bank.admin("/sessions/drop", "-X", "POST").status == 200)
+            // Nobody has accepted the secret yet: the next request with it waits for a minute, or for an operator.
+            #expect(try await bank.admin("/unlatch?name=api", "-X", "POST").status == 200)
             #expect(try await eventually { try await bank.curl("/oauth/api/echo").status == 200 })
         }
     }

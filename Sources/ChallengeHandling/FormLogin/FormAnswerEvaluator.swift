@@ -215,7 +215,12 @@ extension FormAnswerEvaluator {
         case .rejected(let rejection, let piece): throw await reject(rejection, piece, response, client)
         case .doubted(let piece): throw await doubt(piece, response, client)
         case .unclear(let piece?) where piece.source == .configured:
-            throw client.failure("The server cannot serve the login now: \(piece.sentence).", response)
+            guard sources.cause(in: response) == .tooManySessions else {
+                throw client.failure("The server says that it cannot serve the login at the moment.", response)
+            }
+            // It knows who asks, so it has checked the value.
+            await use.withdrawSubmission(in: client.conversation)
+            throw client.failure("The server refuses another session while others exist.", response)
         case .unclear(let piece?) where piece.source == .ownFault && isRefused:
             throw client.failure(
                 "The server refused the form, but it was not submitted as a browser would do it: \(piece.sentence). So this says "

@@ -109,6 +109,12 @@ struct FormEvidence {
         ]
     }
 
+    /// Returns the cause in `failed` that a response matches first.
+    func cause(in response: ExaminedResponse) -> FailureMatcher.Cause? {
+        var inspection = ResponseInspection(response, ofAnyType: true)
+        return failed.first { inspection.match($0.matcher) == .matches }?.cause
+    }
+
     /// Returns what `failed` and `success` say about a response.
     func configured(_ response: ExaminedResponse, _ subject: String) -> [Evidence] {
         var inspection = ResponseInspection(response, ofAnyType: true)
