@@ -146,7 +146,7 @@ extension GatewaySettings {
         let isDecidedByPage =
             login.first.map { $0.target == .form || $0.target == nil && preset == .form } ?? (preset == .form)
         let isAnotherLogin =
-            HelperLoginSettings.isNamed(value) || value.listOrOne().first?.member("through") != nil
+            HelperLoginSettings.isNamed(in: value) || value.listOrOne().first?.member("through") != nil
         guard isDecidedByPage, !isAnotherLogin, login.first?.page == nil, challenge.proofPath == nil else { return }
         value.report(
             "until the first login succeeds, the page at the upstream's address, or one to which the server redirects a "
