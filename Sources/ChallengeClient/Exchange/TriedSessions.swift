@@ -120,16 +120,18 @@ package struct ExaminedAnswer: Sendable, Equatable {
     /// Refines a detected challenge by the sessions that the request carried.
     mutating func refine(tried: TriedSessions, establishedSlot: Int?, rounds: Int, omitsConnectionCredential: Bool) {
         guard case .challenged = challenge else { return }
+        // Others may have used up a session that was established a moment ago.
+        let isSpent = carriesSpendable && rounds < ExchangeMachine.maxSpentSessions
         if omitsConnectionCredential, bindsConnection {
             // The server asks for nothing before the body, and for the login after it: another round would end
             // likewise.
             challenge = .pass
-        } else if tried.contains(slot) || !mayRepeat && carriesCredential && establishedSlot == slot
+        } else if tried.contains(slot) || !mayRepeat && carriesCredential && establishedSlot == slot && !isSpent
             || !mayRepeat && carriesConfirmable && establishedSlot != slot
         {
             // Either the session is over, or this resource refuses it (CONTRIBUTING, rule 4).
             challenge = .refused
-        } else if carriesSpendable && rounds < ExchangeMachine.maxSpentSessions || isHidden && establishedSlot == slot {
+        } else if isSpent || isHidden && establishedSlot == slot {
             // A session established a moment ago may be used up or hidden by now, which says nothing about this
             // resource.
             mayRepeat = true
