@@ -89,7 +89,10 @@ extension Exchange: TransferOwner {
             answer.bindsConnection = route.slots[slot].login.bindsConnections
             answer.carriesConfirmable = sessions.carriesConfirmable(slot) || finding.isConfirmable
             answer.carriesSpendable = sessions.carriesSpendable
-            answer.carriesCredential = route.held(slot, generation: sessions.carried(slot))?.session.use != nil
+            let held = route.held(slot, generation: sessions.carried(slot))
+            // One that answers have accepted since may be used up by now, which says nothing about the value.
+            answer.carriesCredential =
+                held?.session.use != nil && !(sessions.carriesSpendable && held?.acceptance.isKnown == true)
             // A credential under confirmation since is hidden until that confirmation is over.
             answer.isHidden = machine.establishedSlot == slot && sessions.sent(slot) == nil && canReappear(slot)
         }

@@ -126,7 +126,7 @@ package struct ExaminedAnswer: Sendable, Equatable {
             // The server asks for nothing before the body, and for the login after it: another round would end
             // likewise.
             challenge = .pass
-        } else if tried.contains(slot) || !mayRepeat && carriesCredential && establishedSlot == slot && !isSpent
+        } else if tried.contains(slot) || !mayRepeat && carriesCredential && establishedSlot == slot
             || !mayRepeat && carriesConfirmable && establishedSlot != slot
         {
             // Either the session is over, or this resource refuses it (CONTRIBUTING, rule 4).
