@@ -27,7 +27,7 @@ package final class SessionAcceptance: Sendable {
     func isShown() { latest.max(1, ordering: .relaxed) }
 
     /// True if the server accepted the session since its login.
-    var isKnown: Bool { latest.load(ordering: .relaxed) > 0 }
+    package var isKnown: Bool { latest.load(ordering: .relaxed) > 0 }
 
     /// Returns true if the server accepted a request that was sent after that time.
     func isLater(than time: UInt64) -> Bool { latest.load(ordering: .relaxed) > time }
