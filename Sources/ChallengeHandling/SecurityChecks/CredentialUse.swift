@@ -52,12 +52,14 @@ public struct CredentialUse: Sendable {
 
     /// Counts a submission just before it is sent. Throws `login-latched` or `login-failed` if the value must not be sent now.
     ///
-    /// Time has passed since the lookup: another process may have closed the latch.
+    /// Time has passed since the lookup.
     package func submit(in conversation: Conversation) async throws(LoginFailure) {
         try requireOpenLatch(in: conversation)
         try requireBudget(in: conversation)
         guard !key.credential.isEmpty else { return }
         await conversation.attempts.recordSubmission(of: self, isSent: true, now: conversation.now())
+        // Writing the count has read the state: another process may have closed the latch.
+        try requireOpenLatch(in: conversation)
     }
 
     /// Takes back the last submission, whose request certainly did not reach the server.
