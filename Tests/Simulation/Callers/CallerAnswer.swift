@@ -93,3 +93,8 @@ struct CallerAnswer {
         return String(decoding: body, as: UTF8.self).components(between: "\"code\":\"", and: "\"")
     }
 }
+
+extension CallerAnswer {
+    /// True if a value waits after a login without a verdict, such as one in the middle of a restart.
+    var isHeldBack: Bool { String(decoding: body, as: UTF8.self).contains("No answer has shown yet") }
+}

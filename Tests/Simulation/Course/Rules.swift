@@ -277,8 +277,7 @@ struct Rules {
     }
 
     private func judge(_ code: String, of answer: CallerAnswer, to order: Order) {
-        // A value that no answer has accepted waits after a login without a verdict, such as one in the middle of a restart.
-        if code == "login-failed", String(decoding: answer.body, as: UTF8.self).contains("No answer has shown") { return }
+        if code == "login-failed", answer.isHeldBack { return }
         let protection = order.server.protection
         let isRefused = order.isForbidden || protection.isRefused(order)
         guard !expectsSuccess || !protection.account.isRight || isRefused else {
