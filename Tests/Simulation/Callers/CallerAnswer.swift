@@ -95,6 +95,9 @@ struct CallerAnswer {
 }
 
 extension CallerAnswer {
-    /// True if a value waits after a login without a verdict, such as one in the middle of a restart.
-    var isHeldBack: Bool { String(decoding: body, as: UTF8.self).contains("No answer has shown yet") }
+    /// True if a value waits after a login without a verdict, such as one in the middle of a restart. An answer to HEAD has no words.
+    var isHeldBack: Bool {
+        body.isEmpty
+            ? value("retry-after") != nil : String(decoding: body, as: UTF8.self).contains("No answer has shown yet")
+    }
 }
