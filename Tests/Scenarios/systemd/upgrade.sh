@@ -61,7 +61,7 @@ installed 9.0
 has_unit
 only countersign.yaml pin
 cmp bank.yaml "$configuration"
-diff -r state/ /var/lib/countersign/
+diff -r -x 'process-*' state/ /var/lib/countersign/
 [ "$process" != "$(show MainPID)" ]
 [ "$established" = "$(countersign sessions list --json | grep -o '"established_at":[^,}]*')" ]
 balance | grep -F '1,438.20'
