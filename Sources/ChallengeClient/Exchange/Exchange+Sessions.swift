@@ -212,6 +212,17 @@ extension Exchange {
             of: slot.key, generation: session.generation, verdict.result, ticket: ticket)
     }
 
+    /// Records that a value was accepted: its login page came at this request's address, which asks for no login with the session.
+    private func recordProof(of session: Session, by login: Authenticator, at client: UpstreamClient) {
+        let address = client.plan.address(of: target)
+        guard let submission = session.submission, submission.askedAt == address.path,
+            runtime.gate.acceptance(of: submission.use) == nil
+        else { return }
+        runtime.gate.recordAcceptance(
+            submission.use, by: login, challenge: nil, address: address,
+            isSafe: request.method == .get || request.method == .head, form: submission.form, now: runtime.wallClock())
+    }
+
     private func recordAcceptance(of use: CredentialUse, by login: Authenticator, at client: UpstreamClient) -> Bool {
         runtime.gate.recordAcceptance(
             use, by: login, challenge: challenge, address: client.plan.address(of: target),
@@ -228,6 +239,7 @@ extension Exchange {
             let now = runtime.wallClock()
             guard held.acceptance.isAddressDue(now: now) else { continue }
             guard let use = held.session.use else {
+                recordProof(of: held.session, by: route.slots[slot].login, at: client)
                 let isSafe = request.method == .get || request.method == .head
                 let isNew = held.acceptance.remember(client.plan.address(of: target).path, isSafe: isSafe)
                 held.acceptance.recordedAddress(isNew: isNew, now: now)

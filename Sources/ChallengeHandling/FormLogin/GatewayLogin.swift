@@ -117,7 +117,8 @@ public struct GatewayLogin: SessionLogin {
         if isShown {
             await use.accept(by: submitted, in: conversation)
         } else if !use.key.credential.isEmpty {
-            session.submission = UnverifiedSubmission(use: use, form: submitted)
+            session.submission = UnverifiedSubmission(
+                use: use, form: submitted, askedAt: loginPage.isCallers ? loginPage.address.path : nil)
         }
         return session
     }

@@ -102,11 +102,14 @@ package struct UnverifiedSubmission: Sendable {
     package let use: CredentialUse
     /// The page's form that was submitted; `nil` without one.
     package let form: AcceptedForm?
+    /// Path of the caller's address that showed the login page without the session; `nil` for another address.
+    package let askedAt: String?
 
     /// Creates a submission.
-    package init(use: CredentialUse, form: AcceptedForm? = nil) {
+    package init(use: CredentialUse, form: AcceptedForm? = nil, askedAt: String? = nil) {
         self.use = use
         self.form = form
+        self.askedAt = askedAt
     }
 }
 
