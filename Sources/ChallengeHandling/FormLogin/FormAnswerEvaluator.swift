@@ -253,17 +253,15 @@ extension FormAnswerEvaluator {
     /// Returns the failure of a refusal that a right value may meet too, for a value that was accepted before. It is
     /// submitted once more, after a minute; the next such refusal counts as a rejection.
     private func doubt(_ piece: Evidence, _ response: ExaminedResponse, _ client: GatewayClient) async -> LoginFailure {
-        await use.withdrawAcceptance(in: client.conversation)
+        let retryAt = await use.doubt(in: client.conversation)
         client.report("the value was accepted before: it is sent again in a minute")
         var failure = client.failure(
             "The server seems to refuse the credential (\(piece.sentence)). It has accepted this credential before, so it is "
                 + "sent again after a minute; another refusal counts as a rejection. \(Self.remedy)", response)
-        failure.retryAt = max(failure.retryAt ?? 0, client.conversation.now().saturatingAdd(Self.pause))
+        failure.retryAt = max(failure.retryAt ?? 0, retryAt)
         return failure
     }
 
-    /// The pause before a doubted value is sent again, in milliseconds.
-    private static let pause: Int64 = 60_000
     private static let remedy =
         "If this is not about the credential, configure `failed` and `success`, or set `prove-at` to an address that needs a "
         + "session."

@@ -223,9 +223,8 @@ struct HelperLogin: SessionLogin {
                     text: "helper: its session does not work, \(proof.path) still asks for a login"))
             // The address may be in trouble itself, or somebody may have written the words of `detect` there.
             if use.acceptance(in: conversation) != nil {
-                await use.withdrawAcceptance(in: conversation)
                 var doubted = failure("The login helper reported no failure, but \(piece.sentence)")
-                doubted.retryAt = conversation.now().saturatingAdd(Self.pause)
+                doubted.retryAt = await use.doubt(in: conversation)
                 throw doubted
             }
             var rejected = await use.reject(.rejected, serverWait: nil, by: piece, in: conversation)
@@ -233,9 +232,6 @@ struct HelperLogin: SessionLogin {
             throw rejected
         }
     }
-
-    /// The pause before a doubted value is sent again, in milliseconds.
-    private static let pause: Int64 = 60_000
 
     /// Returns a failure that says nothing about the credential. `detail` has no full stop.
     private func failure(_ detail: String, _ cause: String? = nil) -> LoginFailure {

@@ -21,9 +21,6 @@ struct AcceptedAddresses {
         case unclear
     }
 
-    /// Pause in ms before a value is sent again that no other address could confirm.
-    static let pause: Int64 = 60_000
-
     let use: CredentialUse
     /// The addresses to ask, in that order.
     let addresses: [WebURL]
@@ -67,13 +64,13 @@ struct AcceptedAddresses {
         }
         if isInTrouble { return .unknown }
         guard wasAsked else { return .over }
-        await use.withdrawAcceptance(in: conversation)
+        let retryAt = await use.doubt(in: conversation)
         conversation.report(
             ConversationStep(
                 challenge: use.key.challenge,
                 text: "the credential was accepted before, and no other address shows if it still is: it is sent again "
                     + "in a minute"))
-        return .postponed(until: conversation.now().saturatingAdd(Self.pause))
+        return .postponed(until: retryAt)
     }
 }
 

@@ -114,6 +114,15 @@ public struct CredentialUse: Sendable {
         await conversation.attempts.record(.forbidden, of: self)
     }
 
+    /// Removes the record of acceptance after a refusal that a right value may meet too, and returns the time in ms since 1970
+    /// at which the value may be sent again: the next such refusal counts.
+    func doubt(in conversation: Conversation) async -> Int64 {
+        await withdrawAcceptance(in: conversation)
+        return conversation.now().saturatingAdd(Self.doubtPause)
+    }
+
+    /// The pause before a doubted value is sent again, in milliseconds.
+    private static let doubtPause: Int64 = 60_000
     /// The minimum time before a locked account is tried again, in milliseconds.
     private static let shortestLock: Int64 = 60_000
 
