@@ -195,9 +195,8 @@ extension Exchange {
         guard let submission = sessions.established?.session.submission,
             submission.use.key.challenge == route.slots[slot].key.challenge
         else { return }
-        runtime.gate.recordAcceptance(
-            submission.use, by: route.slots[slot].login, challenge: challenge, address: client.plan.address(of: target),
-            isSafe: request.method == .get || request.method == .head, form: submission.form, now: runtime.wallClock())
+        recordAcceptance(
+            of: submission.use, by: route.slots[slot].login, form: submission.form, challenge: challenge, at: client)
     }
 
     private func report(_ verdict: SessionVerdict) {
@@ -206,7 +205,7 @@ extension Exchange {
         }
         let slot = route.slots[verdict.slot]
         if verdict.result == .accepted, let use = session.session.use {
-            _ = recordAcceptance(of: use, by: slot.login, at: client)
+            recordAcceptance(of: use, by: slot.login, challenge: challenge, at: client)
         }
         runtime.logins.recordVerification(
             of: slot.key, generation: session.generation, verdict.result, ticket: ticket)
@@ -214,20 +213,25 @@ extension Exchange {
 
     /// Records that a value was accepted: its login page came at this request's address, which asks for no login with the session.
     private func recordProof(of session: Session, by login: Authenticator, at client: UpstreamClient) {
-        let address = client.plan.address(of: target)
-        guard let submission = session.submission, submission.askedAt == address.path,
+        guard let submission = session.submission, submission.askedAt == client.plan.address(of: target).path,
             runtime.gate.acceptance(of: submission.use) == nil
         else { return }
-        runtime.gate.recordAcceptance(
-            submission.use, by: login, challenge: nil, address: address,
-            isSafe: request.method == .get || request.method == .head, form: submission.form, now: runtime.wallClock())
+        recordAcceptance(of: submission.use, by: login, form: submission.form, challenge: nil, at: client)
     }
 
-    private func recordAcceptance(of use: CredentialUse, by login: Authenticator, at client: UpstreamClient) -> Bool {
+    /// Records that a value was accepted at this request's address. Returns true if that was new.
+    @discardableResult
+    private func recordAcceptance(
+        of use: CredentialUse, by login: Authenticator, form: AcceptedForm? = nil, challenge: ExaminedResponse?,
+        at client: UpstreamClient
+    ) -> Bool {
         runtime.gate.recordAcceptance(
-            use, by: login, challenge: challenge, address: client.plan.address(of: target),
-            isSafe: request.method == .get || request.method == .head, now: runtime.wallClock())
+            use, by: login, challenge: challenge, address: client.plan.address(of: target), isSafe: isRetrieval,
+            form: form, now: runtime.wallClock())
     }
+
+    /// True for GET and HEAD, which retrieve a representation and so show what their address has.
+    private var isRetrieval: Bool { request.method == .get || request.method == .head }
 
     /// Records that the server accepted the held sessions of the request: when, and where for those that send a credential.
     func recordAcceptances(at route: RouteSessions) {
@@ -240,22 +244,21 @@ extension Exchange {
             guard held.acceptance.isAddressDue(now: now) else { continue }
             guard let use = held.session.use else {
                 recordProof(of: held.session, by: route.slots[slot].login, at: client)
-                let isSafe = request.method == .get || request.method == .head
-                let isNew = held.acceptance.remember(client.plan.address(of: target).path, isSafe: isSafe)
+                let isNew = held.acceptance.remember(client.plan.address(of: target).path, isSafe: isRetrieval)
                 held.acceptance.recordedAddress(isNew: isNew, now: now)
                 continue
             }
             runtime.services.observer.sessionAccepted(route.slots[slot].key)
             held.acceptance.recordedAddress(
-                isNew: recordAcceptance(of: use, by: route.slots[slot].login, at: client), now: now)
+                isNew: recordAcceptance(of: use, by: route.slots[slot].login, challenge: challenge, at: client),
+                now: now)
         }
     }
 
     /// Remembers that the session of `slot` works at the path of a response.
     func remember(_ response: ExaminedResponse, of slot: Int, at route: RouteSessions) {
-        let isSafe = request.method == .get || request.method == .head
         _ = route.held(slot, generation: sessions.carried(slot))?.acceptance.remember(
-            response.url.path, isSafe: isSafe)
+            response.url.path, isSafe: isRetrieval)
     }
 
     /// The minimum interval between records of acceptances at one worker's route.
