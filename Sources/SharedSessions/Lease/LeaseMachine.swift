@@ -176,7 +176,7 @@ extension LeaseMachine {
         case .extend(let token, _, _): extendReplied(reply, token, sentAt: pending.sentAt)
         case .publish(let token, _, _, _), .fail(let token, _, _, _, _, _): reportReplied(reply, token, pending.request)
         case .offer(_, let session, _): offerReplied(reply, session)
-        case .fetch(let after): pollReplied(reply, after: after)
+        case .fetch(let after): pollReplied(reply, after: after, isOvertaken: pending.isOvertaken)
         case .drop: break
         }
     }
@@ -330,9 +330,9 @@ extension LeaseMachine {
     /// True if a poll is allowed. The reply to an offer brings the session as well.
     private var isPolling: Bool { state.request == nil && !reports.hasOffer }
 
-    private mutating func pollReplied(_ reply: StoreReply?, after: UInt64) {
+    private mutating func pollReplied(_ reply: StoreReply?, after: UInt64, isOvertaken: Bool) {
         let isOwn = poll?.isOwn ?? false
-        poll = nil
+        if !isOvertaken { poll = nil }
         switch reply {
         case .session(let generation, let session):
             if case .acquiring(let request, _) = state, generation > request.after, session != known.refusedSession {
@@ -342,7 +342,7 @@ extension LeaseMachine {
                 adoptIfNews(session, generation)
             }
         case .nothing:
-            guard isOwn, state.request == nil, after < known.generation else { return }
+            guard isOwn, !isOvertaken, state.request == nil, after < known.generation else { return }
             known.dropSession()
             actions.append(.dropSession(generation: known.generation))
         case nil:

@@ -37,6 +37,19 @@ struct LeaseEventTests {
         #expect(node.machine.nextDeadline == nil)
     }
 
+    @Test(
+        "an idle node fetches again after an event that came before an older reply", arguments: [nil, 2] as [UInt64?])
+    func fetchesAgain(older: UInt64?) {
+        var node = LeaseNode(generation: 1)
+        _ = node.on(.storeConnected)
+        #expect(node.fire() == [.send(.fetch(after: 1))])
+        #expect(node.on(.sessionChanged(generation: 3)).isEmpty)
+        _ = node.answer(older.map { .session(generation: $0, [2]) } ?? .nothing)
+        #expect(node.fire() == [.send(.fetch(after: older ?? 1))])
+        #expect(node.answer(.session(generation: 3, [3])) == [.adoptSession(generation: 3, [3])])
+        #expect(node.machine.nextDeadline == nil)
+    }
+
     @Test("a node does not fetch a session that it got while it waited")
     func hasIt() {
         var node = LeaseNode()
