@@ -90,7 +90,7 @@ extension AdminService.Sources {
             process: .now(startedAt: .min), reload: ReloadReading(startedAt: .min))
         return AdminService.Sources(
             report: { health }, ask: { $0() }, metrics: { report },
-            page: { StatusPage(report: report, conversations: [], intervals: []) }, unlatch: { _, _ in 0 },
+            page: { StatusPage(report: report, conversations: [], intervals: []) }, unlatch: { _, _, _ in },
             dropSessions: { _ in 0 }, run: { $1(nil) })
     }
 }

@@ -29,7 +29,11 @@ private func checkPage(_ bytes: [UInt8]) throws(Violation) {
     try require(page == HTMLPage(parsing: bytes), "the same page is read in two ways")
     if let form = SelfSubmittingForm(on: bytes) {
         try require(!form.inputs.isEmpty && form.inputs.allSatisfy { !$0.name.isEmpty }, "a form that submits nothing")
-        try require(form.isPost || !form.isMessage, "a message by GET")
+        if let request = form.request() {
+            try require(
+                request.form.isPost && request.form.inputs.count + request.omitted.count == form.inputs.count,
+                "a request that loses inputs")
+        }
     }
     // Compared as bytes throughout: a character with an accent on it is another `Character`.
     let dashes = zip(bytes, bytes.dropFirst()).contains { $0 == UInt8(ascii: "-") && $1 == UInt8(ascii: "-") }
