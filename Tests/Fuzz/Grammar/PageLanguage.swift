@@ -37,6 +37,7 @@ struct PageLanguage: Language {
                 sentence.putInSomeCase("form")
                 sentence.put(">")
                 isInForm = false
+                expected[expected.count - 1].isEnded = true
             } else {
                 writeForm()
             }
