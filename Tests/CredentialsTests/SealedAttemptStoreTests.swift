@@ -173,6 +173,17 @@ struct SealedAttemptStoreTests {
         #expect(throws: StateError.self) { try SealedAttemptStore(files: store, thread: StateThread()) }
     }
 
+    @Test("a latch that was read at the start is closed, whatever becomes of its file then")
+    func readOnce() async throws {
+        try await gate(store).close(key, for: pin("1234"), latch)
+        let attempts = try SealedAttemptStore(files: store, thread: StateThread())
+        store.loadFailure = StateError(reason: "input/output error")
+        #expect(LocalGate(store: attempts).closedLatch(key, for: pin("1234"), now: 2000) == latch)
+        #expect(throws: StateError(reason: "input/output error")) {
+            try SealedAttemptStore(files: store, thread: StateThread())
+        }
+    }
+
     @Test("an acceptance survives a restart in sealed form and is removed by a rejection")
     func marks() async throws {
         let directory = try TemporaryDirectory()

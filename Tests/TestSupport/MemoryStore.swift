@@ -10,6 +10,7 @@ package final class MemoryStore: StateStore {
     private struct State {
         var values: [String: Secret] = [:]
         var saveFailure: StateError?
+        var loadFailure: StateError?
     }
 
     private let state = Mutex(State())
@@ -24,6 +25,12 @@ package final class MemoryStore: StateStore {
         set { state.withLock { $0.saveFailure = newValue } }
     }
 
+    /// The failure of every load for now.
+    package var loadFailure: StateError? {
+        get { state.withLock { $0.loadFailure } }
+        set { state.withLock { $0.loadFailure = newValue } }
+    }
+
     /// All that is kept.
     package var values: [String: Secret] { state.withLock { $0.values } }
 
@@ -32,7 +39,7 @@ package final class MemoryStore: StateStore {
 
     /// Returns the value kept under `name`.
     package func load(_ name: String) throws(StateError) -> Secret? {
-        if let failure { throw failure }
+        if let failure = failure ?? loadFailure { throw failure }
         return values[name]
     }
 

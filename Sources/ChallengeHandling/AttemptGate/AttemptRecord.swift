@@ -75,7 +75,7 @@ public enum AttemptChange: Sendable, Equatable {
 
 /// Store of an attempt gate's record, which may be shared with other processes.
 public protocol AttemptStore: Sendable {
-    /// Returns the stored record. Called only at start, and may block. An unreadable part is empty.
+    /// Returns the stored record. Called only at start, and may block. A store whose latches cannot be read must not be made.
     func load() -> AttemptRecord
     /// Applies `changes` in order to the stored record, and merges `record`. Without changes, only reads.
     ///

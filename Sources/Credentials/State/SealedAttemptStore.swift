@@ -23,6 +23,8 @@ package final class SealedAttemptStore: AttemptStore {
     private let thread: StateThread
     private let onFailure: @Sendable (StateError, [AttemptChange]) -> Void
     private let key: Secret
+    /// The record as the start has read it. A second read might fail, and would leave rejected values open.
+    private let recordAtStart: AttemptRecord
 
     /// Creates a store in `files`, which `thread` reads and writes. Blocks until the record is read.
     ///
@@ -35,15 +37,16 @@ package final class SealedAttemptStore: AttemptStore {
         self.files = files
         self.thread = thread
         self.onFailure = onFailure
-        key = try thread.wait { () throws(StateError) in
-            _ = try Self.read(files)
-            return try files.exclusively { () throws(StateError) in
+        (recordAtStart, key) = try thread.wait { () throws(StateError) in
+            let record = try Self.read(files)
+            let key = try files.exclusively { () throws(StateError) in
                 if let stored = try files.load(Self.keyName) { return stored }
                 var fresh = Sealing.randomBytes(32)
                 let key = Secret(taking: &fresh)
                 try files.save(key, as: Self.keyName)
                 return key
             }
+            return (record, key)
         }
     }
 
@@ -55,10 +58,8 @@ package final class SealedAttemptStore: AttemptStore {
         try self.init(files: state.files, thread: state.thread, onFailure: onFailure)
     }
 
-    /// Returns the stored record; blocks until the record is read.
-    package func load() -> AttemptRecord {
-        (try? thread.wait { [files] () throws(StateError) in try Self.read(files) }) ?? AttemptRecord()
-    }
+    /// Returns the record as it was when this store was created.
+    package func load() -> AttemptRecord { recordAtStart }
 
     /// Applies `changes` to the stored record, and calls `done` on the state thread once they are on disk.
     ///
