@@ -3,6 +3,7 @@
 
 internal import Basics
 package import ChallengeClient
+package import Curl
 package import EventLoop
 package import Logging
 internal import Synchronization
@@ -53,16 +54,25 @@ package final class ProxyServer {
     }
 
     private func startWorker(_ number: Int, _ clock: ManualLoopClock?, upstreamConnections: Int) throws -> Crew {
-        let made = Promise<LoopBound<Worker>?>()
+        let made = Promise<Result<LoopBound<Worker>, CurlError>>()
         let (services, limits, counts, figures, log, peers) = (services, limits, counts, figures, log, peers)
         let thread = try EventLoopThread(name: "worker-\(number)", clock: clock) { loop in
-            let worker = try? Worker(
-                loop: loop, number: number, services: services, limits: limits, counts: counts,
-                upstreamConnections: upstreamConnections, figures: figures, log: log, peers: peers)
-            made.fulfill(worker.map { LoopBound($0, to: loop) })
+            do throws(CurlError) {
+                let worker = try Worker(
+                    loop: loop, number: number, services: services, limits: limits, counts: counts,
+                    upstreamConnections: upstreamConnections, figures: figures, log: log, peers: peers)
+                made.fulfill(.success(LoopBound(worker, to: loop)))
+            } catch {
+                made.fulfill(.failure(error))
+            }
         }
-        guard let worker = made.wait() else { throw ProxyError.noLibcurl }
-        return Crew(thread: thread, worker: worker)
+        switch made.wait() {
+        case .success(let worker): return Crew(thread: thread, worker: worker)
+        case .failure(let error):
+            thread.loop.stop()
+            thread.join()
+            throw ProxyError.noLibcurl(error)
+        }
     }
 
     /// Opens new listeners of `plan`, has all workers accept, and closes listeners that are gone. Throws, with nothing changed,
@@ -223,10 +233,14 @@ package final class ProxyServer {
 /// Error because of which a proxy could not be made.
 package enum ProxyError: Error, CustomStringConvertible {
     /// libcurl gave no multi handle.
-    case noLibcurl
+    case noLibcurl(CurlError)
 
     /// The error in words.
-    package var description: String { "libcurl cannot be initialized" }
+    package var description: String {
+        switch self {
+        case .noLibcurl(let error): "libcurl cannot be initialized: \(error)"
+        }
+    }
 }
 
 /// All that the proxy serves; replaced by a reload.
