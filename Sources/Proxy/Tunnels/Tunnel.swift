@@ -81,7 +81,7 @@ final class Tunnel: ReadinessHandler, WorkerConnection {
             if events.isWritable || events.isBroken { down.sinkIsReady = true }
         } else {
             // TLS may have to read in order to write, and the reverse.
-            if !events.isWritable || upstream.isSecure || events.isBroken { down.sourceIsReady = true }
+            if events.isReadable || upstream.isSecure || events.isBroken { down.sourceIsReady = true }
             if events.isWritable || upstream.isSecure || events.isBroken { up.sinkIsReady = true }
         }
         pump()
