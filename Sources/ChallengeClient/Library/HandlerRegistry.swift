@@ -14,6 +14,8 @@ final class HandlerRegistry: Sendable {
         var gateways: [PlacedGateway] = []
         var handlers: [PlacedHandler] = []
         var books: [BookKey: AnswerCache] = [:]
+        /// Keys of the books, the oldest first.
+        var bookOrder: [BookKey] = []
         var version: UInt64 = 1
     }
 
@@ -96,9 +98,10 @@ final class HandlerRegistry: Sendable {
         state.withLock { state in
             let key = BookKey(registration: registration, origin: origin)
             if let known = state.books[key] { return known }
-            if state.books.count >= Self.maxBooks { state.books.removeAll() }
             let book = AnswerCache()
             state.books[key] = book
+            state.bookOrder.append(key)
+            if state.bookOrder.count > Self.maxBooks { state.books[state.bookOrder.removeFirst()] = nil }
             return book
         }
     }

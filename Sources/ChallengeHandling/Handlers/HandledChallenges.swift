@@ -190,6 +190,8 @@ package final class AnswerCache: RequestSigner {
         var spaces: [Substring: Space] = [:]
         var order: [Substring] = []
         var answers: [Space: Session] = [:]
+        /// The spaces of answers, the latest last.
+        var answered: [Space] = []
     }
 
     /// Maximum number of folders and of spaces, because servers choose them.
@@ -206,13 +208,20 @@ package final class AnswerCache: RequestSigner {
             let folder = Self.folder(url.path[...])
             if state.spaces.updateValue(space, forKey: folder) == nil { state.order.append(folder) }
             if state.order.count > Self.most { state.spaces[state.order.removeFirst()] = nil }
-            if state.answers.count >= Self.most { state.answers.removeAll() }
+            state.answered.removeAll { $0 == space }
+            state.answered.append(space)
             state.answers[space] = answer
+            if state.answered.count > Self.most { state.answers[state.answered.removeFirst()] = nil }
         }
     }
 
     /// Removes the answer for `space`.
-    func remove(_ space: Space) { state.withLock { $0.answers[space] = nil } }
+    func remove(_ space: Space) {
+        state.withLock { state in
+            state.answers[space] = nil
+            state.answered.removeAll { $0 == space }
+        }
+    }
 
     /// True if there are no answers.
     var isEmpty: Bool { state.withLock(\.answers.isEmpty) }
