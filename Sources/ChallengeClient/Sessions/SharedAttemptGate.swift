@@ -93,7 +93,7 @@ package final class SharedAttemptGate: AttemptControl {
             let answer = body(&state)
             hasMoved = state.gate.sessions.version != version
             hasUnreported = state.gate.shared.revision != revision
-            if !state.gate.refusals.isEmpty { hasRefusals.store(true, ordering: .relaxed) }
+            hasRefusals.store(!state.gate.refusals.isEmpty, ordering: .relaxed)
             return answer
         }
         if hasMoved {

@@ -371,8 +371,12 @@ final class LeaseCoordinatorHandle: Sendable {
     /// Runs `work` on the coordinator's loop; at once with `nil` if it is closed.
     func execute(_ work: @escaping Work) {
         let present = state.withLock { state -> State in
-            if case .opening(let waiting) = state { state = .opening(waiting + [work]) }
-            return state
+            guard case .opening(var waiting) = state else { return state }
+            // In place: a copy for each would make the wait quadratic.
+            state = .opening([])
+            waiting.append(work)
+            state = .opening(waiting)
+            return .opening([])
         }
         switch present {
         case .closed: work(nil)
