@@ -7,7 +7,8 @@ internal import Basics
 enum ParameterList {
     /// Calls `body` with the bounds of each parameter of `range`, in order, except those named in `names`.
     ///
-    /// Names are compared decoded, so that no spelling of a name escapes: `%61pi_key` is `api_key`, and `+` a space.
+    /// Names are compared decoded, once and wholly, so that no spelling of a name escapes: `%61pi_key` and `%2561pi_key` are
+    /// `api_key`, and `+` a space.
     static func forEach(
         _ bytes: Span<UInt8>, _ range: Range<Int>, without names: [[UInt8]], _ body: (Range<Int>) -> Void
     ) {
@@ -38,8 +39,18 @@ enum ParameterList {
         return end
     }
 
-    /// Returns true if `range`, decoded, has the same bytes as `wanted`.
+    /// Returns true if `range`, decoded once or wholly, has the same bytes as `wanted`.
     private static func isEqual(_ bytes: Span<UInt8>, _ range: Range<Int>, to wanted: Span<UInt8>) -> Bool {
+        if isEqualDecodedOnce(bytes, range, to: wanted) { return true }
+        // Every byte that is encoded twice takes five at least.
+        guard range.count >= wanted.count + 4, range.contains(where: { bytes[$0] == UInt8(ascii: "%") }) else {
+            return false
+        }
+        let decoded = PercentCoding.whollyDecoded(bytes, range, plusIsSpace: true)
+        return decoded.count == wanted.count && decoded.indices.allSatisfy { decoded[$0] == wanted[$0] }
+    }
+
+    private static func isEqualDecodedOnce(_ bytes: Span<UInt8>, _ range: Range<Int>, to wanted: Span<UInt8>) -> Bool {
         var index = range.lowerBound
         var position = 0
         while index < range.upperBound {

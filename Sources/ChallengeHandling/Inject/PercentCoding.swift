@@ -27,25 +27,44 @@ enum PercentCoding {
         }
     }
 
+    /// Returns `range` of `bytes` decoded until no `%XX` is left, as readers in a row would: `%25%32%65` is a dot.
+    static func whollyDecoded(_ bytes: Span<UInt8>, _ range: Range<Int>, plusIsSpace: Bool = false) -> [UInt8] {
+        var decoded: [UInt8] = []
+        decoded.reserveCapacity(range.count)
+        for index in range {
+            let byte = bytes[index]
+            decoded.append(plusIsSpace && byte == UInt8(ascii: "+") ? UInt8(ascii: " ") : byte)
+            // Each decoded byte may be the last of another `%XX`.
+            while let byte = Self.escape(atEndOf: decoded) {
+                decoded.removeLast(3)
+                decoded.append(byte)
+            }
+        }
+        return decoded
+    }
+
+    private static func escape(atEndOf text: [UInt8]) -> UInt8? {
+        let count = text.count
+        guard count >= 3, text[count - 3] == UInt8(ascii: "%") else { return nil }
+        return Hex.byte(text[count - 2], text[count - 1])
+    }
+
     /// Returns true if a segment of `path` is `.` or `..`, in any spelling that a server may read as such.
     ///
-    /// Encoded dots and slashes, backslashes, and parameters after a semicolon count.
+    /// Dots and slashes that are encoded any number of times, backslashes, and parameters after a semicolon count.
     static func hasDotSegment(_ path: Span<UInt8>) -> Bool {
+        for index in path.indices where path[index] == UInt8(ascii: "%") {
+            return hasPlainDotSegment(whollyDecoded(path, 0..<path.count).span)
+        }
+        return hasPlainDotSegment(path)
+    }
+
+    private static func hasPlainDotSegment(_ path: Span<UInt8>) -> Bool {
         var dots = 0
         var isOnlyDots = true
         var hasEnded = false
-        var index = 0
-        while index <= path.count {
-            var byte = index < path.count ? path[index] : UInt8(ascii: "/")
-            var length = 1
-            // Twice encoded as well: `%252e`.
-            while byte == UInt8(ascii: "%"), index + length + 1 < path.count,
-                let decoded = Hex.byte(path[index + length], path[index + length + 1])
-            {
-                byte = decoded
-                length += 2
-            }
-            switch byte {
+        for index in 0...path.count {
+            switch index < path.count ? path[index] : UInt8(ascii: "/") {
             case UInt8(ascii: "/"), UInt8(ascii: "\\"):
                 if isOnlyDots, dots == 1 || dots == 2 { return true }
                 dots = 0
@@ -55,7 +74,6 @@ enum PercentCoding {
             case UInt8(ascii: "."): if !hasEnded { dots += 1 }
             default: if !hasEnded { isOnlyDots = false }
             }
-            index += length
         }
         return false
     }

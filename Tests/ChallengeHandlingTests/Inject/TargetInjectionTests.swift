@@ -36,7 +36,8 @@ struct TargetInjectionTests {
         "a caller's own parameter of the name is removed, however its name is spelled",
         arguments: [
             "/a?api_key=mine", "/a?api%5Fkey=mine", "/a?%61pi%5fkey=mine", "/a?api_key", "/a?api_key=",
-            "/a?api_key=1&api_key=2", "/a?%61%70%69%5F%6B%65%79=mine",
+            "/a?api_key=1&api_key=2", "/a?%61%70%69%5F%6B%65%79=mine", "/a?api%255Fkey=mine", "/a?api%25%35Fkey=mine",
+            "/a?api%%35Fkey=mine",
         ])
     func replaced(target: String) {
         #expect(sent(target, values(query: [("api_key", "k")])) == "/a?api_key=k")
@@ -47,7 +48,7 @@ struct TargetInjectionTests {
     @Test("a plus sign in a caller's name counts as a space, and a name that only resembles ours stays")
     func names() {
         #expect(sent("/?api+key=1&api%20key=2", values(query: [("api key", "k")])) == "/?api%20key=k")
-        let others = "/?API_KEY=1&api_keys=2&xapi_key=3&api_ke=4&api%255Fkey=5&%api_key=6"
+        let others = "/?API_KEY=1&api_keys=2&xapi_key=3&api_ke=4&api%255key=5&%api_key=6"
         #expect(sent(others, values(query: [("api_key", "k")])) == others + "&api_key=k")
     }
 
@@ -74,7 +75,8 @@ struct TargetInjectionTests {
         "a path that would lead out of the injected one is refused, in every spelling that a server may resolve",
         arguments: [
             "/../x", "/a/../../x", "/..", "/.", "/%2e%2e/x", "/%2E./x", "/a/..%2fx", "/..\\x", "/%5c..%5c", "/..;a/x",
-            "/%252e%252e/x", "/./x", "/a%2f..%2f..%2fx",
+            "/%252e%252e/x", "/./x", "/a%2f..%2f..%2fx", "/%25%32%65%25%32%65/x", "/%2%65%2%65/x", "/%%32e%%32e/x",
+            "/a/%25%35%63..%25%35%63x", "/%2525252525252e/x", "/..%25%33%62a/x",
         ])
     func escaping(target: String) {
         let bytes = Array(target.utf8)
@@ -85,11 +87,19 @@ struct TargetInjectionTests {
     }
 
     @Test(
-        "dots within a segment or the query are no dot segments", arguments: ["/a..b/...", "/x?/../y", "/.a/b.", "/"])
+        "dots within a segment or the query are no dot segments",
+        arguments: ["/a..b/...", "/x?/../y", "/.a/b.", "/", "/%2e%2/x", "/%%32/x", "/%25%32%65a/x"])
     func dots(target: String) {
         let bytes = Array(target.utf8)
         let fault: InjectionFault? = values(path: "/botK").fault(ofTarget: bytes.span)
         #expect(fault == nil)
+    }
+
+    @Test("a dot that is encoded many times over is a dot")
+    func deep() {
+        let bytes = Array(("/%" + String(repeating: "25", count: 200_000) + "2e/x").utf8)
+        let fault: InjectionFault? = values(path: "/botK").fault(ofTarget: bytes.span)
+        #expect(fault?.kind == .requestUnfit)
     }
 
     @Test("values of several sessions go into one target")
