@@ -108,9 +108,10 @@ enum FormSplicer {
         var changed = SecretBuilder(capacity: body.count + 256)
         var isFirst = true
         let bytes = body.span
-        ParameterList.forEach(bytes, 0..<bytes.count, without: members.compactMap(\.names.first)) { parameter in
+        ParameterList.forEach(bytes, 0..<bytes.count, without: members.compactMap(\.names.first)) {
+            parameter, separator in
             if isFirst, parameter.isEmpty { return }
-            if !isFirst { changed.append(UInt8(ascii: "&")) }
+            if !isFirst { changed.append(separator) }
             changed.append(bytes.extracting(parameter))
             isFirst = false
         }

@@ -10,16 +10,55 @@ enum ParameterList {
     /// Names are compared decoded, once and wholly, so that no spelling of a name escapes: `%61pi_key` and `%2561pi_key` are
     /// `api_key`, and `+` a space.
     static func forEach(
-        _ bytes: Span<UInt8>, _ range: Range<Int>, without names: [[UInt8]], _ body: (Range<Int>) -> Void
+        _ bytes: Span<UInt8>, _ range: Range<Int>, without names: [[UInt8]], _ body: (Range<Int>, UInt8) -> Void
+    ) {
+        // An empty one has no name to compare: a form of nothing but separators takes no longer than others.
+        forEach(
+            bytes, range,
+            dropping: { part in !part.isEmpty && names.contains { isNamed($0, bytes, part) } }, body)
+    }
+
+    /// Calls `body` with the bounds of each parameter of `range` and the separator before it, without dropped ones.
+    ///
+    /// Some servers separate at `;` as well. A parameter that has to be dropped by their reading is passed in pieces, without it.
+    static func forEach(
+        _ bytes: Span<UInt8>, _ range: Range<Int>, dropping isDropped: (Range<Int>) -> Bool,
+        _ body: (Range<Int>, UInt8) -> Void
     ) {
         var start = range.lowerBound
         while start <= range.upperBound {
-            var end = start
-            while end < range.upperBound, bytes[end] != UInt8(ascii: "&") { end += 1 }
-            // An empty one has no name to compare: a form of nothing but separators takes no longer than others.
-            if start == end || !names.contains(where: { isNamed($0, bytes, start..<end) }) { body(start..<end) }
+            let end = self.end(of: UInt8(ascii: "&"), bytes, start..<range.upperBound)
+            if !isDropped(start..<end) { forEachPiece(bytes, start..<end, dropping: isDropped, body) }
             start = end + 1
         }
+    }
+
+    private static func forEachPiece(
+        _ bytes: Span<UInt8>, _ parameter: Range<Int>, dropping isDropped: (Range<Int>) -> Bool,
+        _ body: (Range<Int>, UInt8) -> Void
+    ) {
+        var separator = UInt8(ascii: "&")
+        // Beginning of the pieces that have not been passed yet.
+        var kept = parameter.lowerBound
+        var start = kept
+        while start <= parameter.upperBound {
+            let end = self.end(of: UInt8(ascii: ";"), bytes, start..<parameter.upperBound)
+            if start..<end != parameter, isDropped(start..<end) {
+                if kept < start {
+                    body(kept..<start - 1, separator)
+                    separator = UInt8(ascii: ";")
+                }
+                kept = end + 1
+            }
+            start = end + 1
+        }
+        if kept <= parameter.upperBound { body(kept..<parameter.upperBound, separator) }
+    }
+
+    private static func end(of separator: UInt8, _ bytes: Span<UInt8>, _ range: Range<Int>) -> Int {
+        var end = range.lowerBound
+        while end < range.upperBound, bytes[end] != separator { end += 1 }
+        return end
     }
 
     /// Returns true if the parameter has that name.
@@ -34,9 +73,7 @@ enum ParameterList {
     }
 
     private static func endOfName(_ bytes: Span<UInt8>, _ parameter: Range<Int>) -> Int {
-        var end = parameter.lowerBound
-        while end < parameter.upperBound, bytes[end] != UInt8(ascii: "=") { end += 1 }
-        return end
+        end(of: UInt8(ascii: "="), bytes, parameter)
     }
 
     /// Returns true if `range`, decoded once or wholly, has the same bytes as `wanted`.

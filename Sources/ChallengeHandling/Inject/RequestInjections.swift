@@ -117,10 +117,10 @@ package final class RequestInjections: Sendable {
         emit(Self.question.span)
         var isFirst = true
         if end < target.count {
-            ParameterList.forEach(target, end + 1..<target.count, without: names) { parameter in
+            ParameterList.forEach(target, end + 1..<target.count, without: names) { parameter, separator in
                 // A query that is empty, or has become so, has no parameter to separate from the injected one.
                 if isFirst, parameter.isEmpty { return }
-                if !isFirst { emit(Self.ampersand.span) }
+                if !isFirst { emit(separator == UInt8(ascii: ";") ? Self.semicolon.span : Self.ampersand.span) }
                 emit(target.extracting(parameter))
                 isFirst = false
             }
@@ -131,6 +131,7 @@ package final class RequestInjections: Sendable {
 
     private static let question = Array("?".utf8)
     private static let ampersand = Array("&".utf8)
+    private static let semicolon = Array(";".utf8)
 
     /// Returns the fault of a target that would leave the injected path by dot segments; nil if it would not.
     ///

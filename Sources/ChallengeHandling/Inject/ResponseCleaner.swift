@@ -138,15 +138,22 @@ package struct ResponseCleaner: Sendable {
 
     private func withoutParameters(_ query: [UInt8]) -> [UInt8] {
         let bytes = query.span
-        var kept: [ArraySlice<UInt8>] = []
-        ParameterList.forEach(bytes, 0..<bytes.count, without: []) { range in
-            let isOurs = parameters.contains { parameter in
-                ParameterList.isNamed(parameter.name, bytes, range)
-                    && parameter.value.withBytes { ParameterList.hasValue($0, bytes, range) }
-            }
-            if !isOurs { kept.append(query[range]) }
-        }
-        return Array(kept.joined(separator: CollectionOfOne(UInt8(ascii: "&"))))
+        var kept: [UInt8] = []
+        var isFirst = true
+        ParameterList.forEach(
+            bytes, 0..<bytes.count,
+            dropping: { range in
+                parameters.contains { parameter in
+                    ParameterList.isNamed(parameter.name, bytes, range)
+                        && parameter.value.withBytes { ParameterList.hasValue($0, bytes, range) }
+                }
+            },
+            { range, separator in
+                if !isFirst { kept.append(separator) }
+                kept += query[range]
+                isFirst = false
+            })
+        return kept
     }
 
     // MARK: Fields with addresses

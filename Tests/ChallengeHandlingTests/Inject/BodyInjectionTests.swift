@@ -171,7 +171,7 @@ struct BodyInjectionTests {
         let cases = [
             ("a=1", "a=1&api_key=k%221"), ("api_key=mine&b=+", "b=+&api_key=k%221"),
             ("api%5Fkey=1&%61pi_key", "api_key=k%221"),
-            ("&a", "&a&api_key=k%221"),
+            ("&a", "&a&api_key=k%221"), ("a=1;api_key=mine;b=2&c;d", "a=1;b=2&c;d&api_key=k%221"),
         ]
         for (body, wanted) in cases {
             let sent = try changed(body, form: .parameters)

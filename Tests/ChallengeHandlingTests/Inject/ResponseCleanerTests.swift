@@ -86,6 +86,7 @@ struct ResponseCleanerTests {
             ("/a?api_key=\(key)", "/a"), ("/a?x=1&api_key=s3cr3t%2Fk%2By&y=2#z", "/a?x=1&y=2#z"),
             ("https://o.example/?%61pi_key=s3cr3t%2fk%2by", "https://o.example/"),
             ("?page=2&api_key=s3cr3t/k%2By", "?page=2"),
+            ("/a?x=1;api_key=s3cr3t/k%2By;y=2&z;", "/a?x=1;y=2&z;"),
             ("?page=2&api%255Fkey=s3cr3t%25%32%46k%252By", "?page=2"),
         ])
     func parameter(value: String, wanted: String) {

@@ -45,6 +45,17 @@ struct TargetInjectionTests {
         #expect(sent("/a?b=2&" + target.dropFirst(3), values(query: [("api_key", "k")])) == "/a?b=2&api_key=k")
     }
 
+    @Test(
+        "a caller's own parameter of the name is also removed where a server separates at semicolons",
+        arguments: [
+            ("a=1;api_key=mine", "a=1"), ("a=1;api_key=mine;b=2", "a=1;b=2"), ("a;api%255Fkey=mine;b&c;d", "a;b&c;d"),
+            ("api_key;b=2", "b=2"), ("x&api_key;b=2;api_key=3;c", "x&b=2;c"), ("a;;b&;c;", "a;;b&;c;"),
+            ("a;api_key=1;api_key=2", "a"),
+        ])
+    func semicolons(query: String, wanted: String) {
+        #expect(sent("/?\(query)", values(query: [("api_key", "k")])) == "/?\(wanted)&api_key=k")
+    }
+
     @Test("a plus sign in a caller's name counts as a space, and a name that only resembles ours stays")
     func names() {
         #expect(sent("/?api+key=1&api%20key=2", values(query: [("api key", "k")])) == "/?api%20key=k")
