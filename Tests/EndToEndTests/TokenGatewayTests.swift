@@ -28,8 +28,8 @@ struct TokenGatewayTests {
     @Test("are renewed ahead of the end that the answer told")
     func renewed() async throws {
         // A fifth of it is the time for the renewal, and this machine may be busy.
-        try await withFake(Self.kind.with("--life", "15")) { bank, fake in
-            let areRenewed = try await goingOn(until: { fake.logins.count >= 2 }) { _ in
+        try await withFake(Self.kind.with("--life", "10")) { bank, fake in
+            let areRenewed = try await goingOn(until: { fake.logins.count >= 3 }) { _ in
                 try await bank.expect("/api/accounts", status: 200)
             }
             let refused = fake.requests.count { $0.hasSuffix(" 401") }
