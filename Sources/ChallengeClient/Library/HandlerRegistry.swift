@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import Basics
 internal import ChallengeHandling
 internal import Synchronization
 
@@ -13,9 +14,7 @@ final class HandlerRegistry: Sendable {
         var checks: [String: any SecurityCheckChallengeHandler] = [:]
         var gateways: [PlacedGateway] = []
         var handlers: [PlacedHandler] = []
-        var books: [BookKey: AnswerCache] = [:]
-        /// Keys of the books, the oldest first.
-        var bookOrder: [BookKey] = []
+        var books = BoundedDictionary<BookKey, AnswerCache>(limit: maxBooks)
         var version: UInt64 = 1
     }
 
@@ -99,9 +98,7 @@ final class HandlerRegistry: Sendable {
             let key = BookKey(registration: registration, origin: origin)
             if let known = state.books[key] { return known }
             let book = AnswerCache()
-            state.books[key] = book
-            state.bookOrder.append(key)
-            if state.bookOrder.count > Self.maxBooks { state.books[state.bookOrder.removeFirst()] = nil }
+            state.books.store(book, for: key)
             return book
         }
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import Basics
 package import HTTPTypes
 internal import Secrets
 internal import Synchronization
@@ -187,11 +188,8 @@ package final class AnswerCache: RequestSigner {
     }
 
     private struct State {
-        var spaces: [Substring: Space] = [:]
-        var order: [Substring] = []
-        var answers: [Space: Session] = [:]
-        /// The spaces of answers, the latest last.
-        var answered: [Space] = []
+        var spaces = BoundedDictionary<Substring, Space>(limit: most)
+        var answers = BoundedDictionary<Space, Session>(limit: most)
     }
 
     /// Maximum number of folders and of spaces, because servers choose them.
@@ -205,29 +203,21 @@ package final class AnswerCache: RequestSigner {
     /// Stores the answer for `space`, which covers `url`.
     func store(_ answer: Session, for space: Space, at url: WebURL) {
         state.withLock { state in
-            let folder = Self.folder(url.path[...])
-            if state.spaces.updateValue(space, forKey: folder) == nil { state.order.append(folder) }
-            if state.order.count > Self.most { state.spaces[state.order.removeFirst()] = nil }
-            state.answered.removeAll { $0 == space }
-            state.answered.append(space)
-            state.answers[space] = answer
-            if state.answered.count > Self.most { state.answers[state.answered.removeFirst()] = nil }
+            state.spaces.store(space, for: Self.folder(url.path[...]))
+            // The latest again, as its space is in use.
+            state.answers.remove(space)
+            state.answers.store(answer, for: space)
         }
     }
 
     /// Removes the answer for `space`.
-    func remove(_ space: Space) {
-        state.withLock { state in
-            state.answers[space] = nil
-            state.answered.removeAll { $0 == space }
-        }
-    }
+    func remove(_ space: Space) { state.withLock { $0.answers.remove(space) } }
 
     /// True if there are no answers.
-    var isEmpty: Bool { state.withLock(\.answers.isEmpty) }
+    var isEmpty: Bool { state.withLock(\.answers.entries.isEmpty) }
 
     /// Earliest expiry of the answers, in ms since 1970.
-    var expiresAt: Int64? { state.withLock { $0.answers.values.compactMap(\.expiresAt).min() } }
+    var expiresAt: Int64? { state.withLock { $0.answers.entries.values.compactMap(\.expiresAt).min() } }
 
     private func answer(for target: String) -> Session? {
         state.withLock { state in

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import Basics
 internal import HTTPTypes
 internal import Secrets
 internal import Synchronization
@@ -18,13 +19,8 @@ public final class RealmSpaces: Sendable {
         case unknown
     }
 
-    private struct Known {
-        var realms: [Substring: String] = [:]
-        var order: [Substring] = []
-    }
-
-    private static let most = 256
-    private let known = Mutex(Known())
+    /// The realms by folder.
+    private let known = Mutex(BoundedDictionary<Substring, String>(limit: 256))
     private let changes = Atomic<UInt64>(0)
 
     /// Creates spaces without any knowledge.
@@ -33,10 +29,8 @@ public final class RealmSpaces: Sendable {
     /// Records that `realm` was required at `url`. Returns whether that is new.
     func learn(_ realm: String, at url: WebURL) -> Bool {
         known.withLock { known in
-            guard Self.realm(url.path[...], in: known.realms) != realm else { return false }
-            let folder = Self.folder(url.path[...])
-            if known.realms.updateValue(realm, forKey: folder) == nil { known.order.append(folder) }
-            if known.order.count > Self.most { known.realms[known.order.removeFirst()] = nil }
+            guard Self.realm(url.path[...], in: known.entries) != realm else { return false }
+            known.store(realm, for: Self.folder(url.path[...]))
             changes.wrappingAdd(1, ordering: .releasing)
             return true
         }
@@ -44,14 +38,14 @@ public final class RealmSpaces: Sendable {
 
     /// Returns whether `target` belongs to `realm`.
     func membership(of realm: String, at target: String) -> Membership {
-        Self.membership(of: realm, at: target, in: known.withLock(\.realms))
+        Self.membership(of: realm, at: target, in: known.withLock(\.entries))
     }
 
     /// The known realms by folder, and the number of changes up to then.
     fileprivate var snapshot: (realms: [Substring: String], version: UInt64) {
         // Read first: the next request sees a later change.
         let version = version
-        return (known.withLock(\.realms), version)
+        return (known.withLock(\.entries), version)
     }
 
     fileprivate var version: UInt64 { changes.load(ordering: .acquiring) }
