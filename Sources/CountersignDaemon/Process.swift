@@ -34,7 +34,7 @@ enum Process {
     }
 
     /// Writes a JSON value as one line to standard output.
-    static func print(_ value: JSONValue) { print(String(decoding: value.serialized(), as: UTF8.self)) }
+    static func print(_ value: JSONValue) { print(String(decoding: value.serialized(), as: UTF8.self).harmlessJSON) }
 
     /// Writes whole lines to standard output.
     static func print(lines: String) { write(lines, to: STDOUT_FILENO) }
@@ -47,9 +47,10 @@ enum Process {
         write(line + "\n", to: STDOUT_FILENO)
     }
 
+    /// Writes text without what controls a terminal: here, so that no command can forget it.
     private static func write(_ text: String, to descriptor: Int32) {
         // A failure to write cannot be reported anywhere.
-        try? DescriptorIO.writeAll(Array(text.utf8).span, to: descriptor)
+        try? DescriptorIO.writeAll(Array(text.harmless.utf8).span, to: descriptor)
     }
 }
 
@@ -74,7 +75,7 @@ struct Failure: Error, CustomStringConvertible {
     let code: Int32
 
     init(_ description: String, code: Int32) {
-        self.description = description
+        self.description = description.harmless
         self.code = code
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import Basics
 internal import Glibc
 
 /// Lines for people. For a terminal they are wrapped at its width; for a program they are not.
@@ -8,13 +9,15 @@ enum Terminal {
     private static let usual = 80, narrowest = 40
 
     /// Writes a line to standard output.
-    static func print(_ line: String) {
+    static func print(_ text: String) {
+        let line = text.harmless
         guard isatty(STDOUT_FILENO) == 1 else { return Process.print(line) }
         for part in wrapped(line, at: columns) { Process.print(part) }
     }
 
     /// Writes a line to standard error.
-    static func printError(_ line: String) {
+    static func printError(_ text: String) {
+        let line = text.harmless
         guard isatty(STDERR_FILENO) == 1 else { return Process.printError(line) }
         for part in wrapped(line, at: columns) { Process.printError(part) }
     }
@@ -53,5 +56,33 @@ enum Terminal {
         let word = line.dropFirst(start).prefix { $0 != " " }.count
         let gap = line.dropFirst(start + word).prefix { $0 == " " }.count
         return gap >= 2 ? start + word + gap : start + 2
+    }
+}
+
+extension String {
+    /// The text without what controls a terminal, besides line ends and tabs.
+    ///
+    /// Another process has written a part of most lines, and need not be trusted.
+    var harmless: String {
+        guard unicodeScalars.contains(where: Self.isHarmful) else { return self }
+        return String(String.UnicodeScalarView(unicodeScalars.filter { !Self.isHarmful($0) }))
+    }
+
+    /// The JSON text with escapes in place of such characters, which stand only in its strings.
+    var harmlessJSON: String {
+        guard unicodeScalars.contains(where: Self.isHarmful) else { return self }
+        var text = ""
+        for scalar in unicodeScalars {
+            if Self.isHarmful(scalar) {
+                for unit in String(scalar).utf16 { text += "\\u\(Hex.encode(unit))" }
+            } else {
+                text.unicodeScalars.append(scalar)
+            }
+        }
+        return text
+    }
+
+    private static func isHarmful(_ scalar: Unicode.Scalar) -> Bool {
+        scalar != "\n" && scalar != "\t" && LogEscape.isHarmful(scalar)
     }
 }

@@ -147,5 +147,6 @@ private enum ScalarText {
     private static func needsEscape(_ value: UInt32) -> Bool {
         value < 0x20 || (0x7F...0xA0).contains(value) || (0x2028...0x2029).contains(value) || value == 0xFEFF
             || (0xFFFE...0xFFFF).contains(value)
+            || value <= 0xFFFF && Unicode.Scalar(value)?.properties.generalCategory == .format
     }
 }

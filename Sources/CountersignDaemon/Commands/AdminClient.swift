@@ -98,15 +98,15 @@ struct DaemonOptions: ParsableArguments {
             if answer.status == 404 { return false }
             throw Failure(answer.body["detail"]?.stringValue ?? "the daemon refused", code: EX_UNAVAILABLE)
         }
-        let output = (answer.body["output"]?.stringValue ?? "").printable
+        let output = answer.body["output"]?.stringValue ?? ""
         if parameters.contains(where: { $0?.name == "json" }) {
-            Process.print(lines: output)
+            Process.print(lines: output.harmlessJSON)
         } else {
             for line in output.split(separator: "\n", omittingEmptySubsequences: false).dropLast() {
                 Terminal.print(String(line))
             }
         }
-        Process.printError(lines: (answer.body["errors"]?.stringValue ?? "").printable)
+        Process.printError(lines: answer.body["errors"]?.stringValue ?? "")
         if exit != EX_OK { throw ExitCode(exit) }
         return true
     }
@@ -201,15 +201,5 @@ struct AdminClient {
 
     private func unavailable(_ reason: String) -> Failure {
         Failure("\(path): the daemon does not answer (\(reason)); is it running?", code: EX_UNAVAILABLE)
-    }
-}
-
-extension String {
-    /// The text without control characters other than line ends: output of another user's process must not control the
-    /// terminal.
-    fileprivate var printable: String {
-        String(
-            String.UnicodeScalarView(
-                unicodeScalars.filter { $0 == "\n" || $0 == "\t" || $0.properties.generalCategory != .control }))
     }
 }

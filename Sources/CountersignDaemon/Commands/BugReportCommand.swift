@@ -32,7 +32,7 @@ struct BugReportCommand: ParsableCommand {
 
     func run() throws {
         let report = BugReport(configuration: configuration.config)
-        let text = Redaction.text(report.text, without: report.secrets)
+        let text = Redaction.text(report.text, without: report.secrets).harmless
         let now = SystemClock.wallClock()
         guard let path = output ?? Self.name(at: now), path != "-" else { return Process.print(lines: text) }
         do throws(SystemError) {

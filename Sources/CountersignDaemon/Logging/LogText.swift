@@ -129,7 +129,7 @@ enum LogEscape {
     /// True for control characters (C0, DEL, C1), separators of lines and paragraphs, and formatting characters.
     ///
     /// Formatting characters are bidirectional overrides, zero-width characters and tags.
-    private static func isHarmful(_ scalar: Unicode.Scalar) -> Bool {
+    static func isHarmful(_ scalar: Unicode.Scalar) -> Bool {
         if scalar.isASCII { return scalar.value < 0x20 || scalar.value == 0x7F }
         switch scalar.properties.generalCategory {
         case .control, .format, .lineSeparator, .paragraphSeparator: return true
