@@ -313,8 +313,8 @@ extension Exchange {
         case .failed where !sessions.isOutdated(slot, by: runtime.gate): resumeAnswer { $0.confirm(slot) }
         case .failed: resumeAnswer { $0.perform($0.keepSession(isConfirmed: false)) }
         case .kept(_, let confirmation?) where confirmation <= sessions.confirmationsBefore:
-            // It may have asked before the session ended, and the refusal came after that. One confirmation of a resource is enough.
-            resumeAnswer { $0.isRefusalKnown ? $0.perform($0.keepSession(isConfirmed: false)) : $0.confirm(slot) }
+            // It may have asked before the session ended, and the refusal came after that.
+            resumeAnswer { $0.confirm(slot) }
         case .kept(_, let confirmation):
             resumeAnswer { $0.perform($0.keepSession(isConfirmed: confirmation != nil)) }
         case .verify(let key, let session):
@@ -322,14 +322,6 @@ extension Exchange {
             runtime.logins.recordVerification(of: key, generation: session.generation, .undecided, ticket: ticket)
             resumeAnswer { $0.perform($0.machine.sessionOver(canReplay: $0.body.canReplay)) }
         case .established: resumeAnswer { $0.perform($0.machine.sessionOver(canReplay: $0.body.canReplay)) }
-        }
-    }
-
-    /// True if a confirmation has found by now that the refusal concerns the resource.
-    private var isRefusalKnown: Bool {
-        guard let refusal = finding.refusal else { return false }
-        return runtime.gate.change {
-            $0.passesChallenge(at: refusal.key, generation: refusal.generation, now: runtime.wallClock())
         }
     }
 

@@ -26,7 +26,7 @@ final class ConfirmationRunner {
     ) -> SessionTable<ExchangeTicket>.ConfirmationAnswer {
         let now = services.wallClock()
         let answer = services.gate.change {
-            $0.sessions.requestConfirmation(of: slot.key, generation: generation, waiter: ticket, now: now)
+            $0.requestConfirmation(of: slot.key, generation: generation, after: refusal, waiter: ticket, now: now)
         }
         if case .confirm(let held) = answer {
             startConfirmation(slot, held, after: refusal, at: plan, challenge: challenge, cause())

@@ -83,6 +83,17 @@ extension AttemptGate {
         return answer
     }
 
+    /// Requests the confirmation of a session for an exchange.
+    ///
+    /// `refusal` is the use that led to it. If a confirmation has found meanwhile that the refusal concerns the resource, no other
+    /// follows. This is asked in the same change: between two changes, another worker may end that confirmation.
+    package mutating func requestConfirmation(
+        of key: SessionKey, generation: UInt64, after refusal: RefusedUse?, waiter: Waiter, now: Int64
+    ) -> SessionTable<Waiter>.ConfirmationAnswer {
+        if let refusal, passesChallenge(at: refusal.key, generation: refusal.generation, now: now) { return .keep }
+        return sessions.requestConfirmation(of: key, generation: generation, waiter: waiter, now: now)
+    }
+
     /// Ends the confirmation of a session, and returns the waiters to notify.
     ///
     /// `refusal` is the use that led to it. If the session works, the refusal concerns the resource, for all that wait and all that

@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 import ChallengeHandling
+import HTTPTypes
 import Secrets
 import TestSupport
 import Testing
@@ -63,6 +64,31 @@ struct AttemptGateTests {
         let refusal = gate.refusal(key, right, remaining: remaining, keeping: keeping, now: 0)
         #expect((refusal?.failure.code == .attemptsKept) == isRefused)
         #expect(refusal?.failure.latch == nil)
+    }
+
+    @Test("a refusal that was seen before a confirmation ended leads to no second confirmation of its resource")
+    func seenBefore() throws {
+        var gate = AttemptGate<Int>()
+        #expect(gate.requestSession(session, rejected: nil, waiter: 1, now: 1) == .logIn)
+        let cookie = InjectedField(name: .cookie, value: Secret("s=1"))
+        _ = gate.sessions.finish(session, with: .success(Session(fields: [cookie])), now: 1, chance: 0)
+        let held = try #require(gate.sessions.held(session))
+        let use = RefusedUse(key: place, generation: held.generation)
+        // Two workers look: neither finds a recorded refusal. Then the first has its confirmation made.
+        for _ in 0..<2 {
+            let isPassed = gate.passesChallenge(at: place, generation: held.generation, now: 2)
+            #expect(!isPassed)
+        }
+        let first = gate.requestConfirmation(of: session, generation: held.generation, after: use, waiter: 1, now: 2)
+        #expect(first == .confirm(held))
+        _ = gate.confirmSession(session, generation: held.generation, .stillGood, after: use, now: 3)
+        let second = gate.requestConfirmation(of: session, generation: held.generation, after: use, waiter: 2, now: 4)
+        #expect(second == .keep)
+        let elsewhere = RefusedUse(
+            key: ResourceKey(resource: "GET /other", session: session), generation: held.generation)
+        let other = gate.requestConfirmation(
+            of: session, generation: held.generation, after: elsewhere, waiter: 3, now: 9_000)
+        #expect(other == .confirm(held))
     }
 
     @Test("the refusal of an unverified session is judged, even if its resource refused the previous session")
