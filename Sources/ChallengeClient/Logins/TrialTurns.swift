@@ -18,11 +18,10 @@ final class TrialTurns: Sendable {
             return turns[key]
         }?.end()
         limit.loop.execute { [self] in
+            // The loop retains the timer until it fires. A turn that ended before is not kept by it.
             let timer = LazyTimer(loop: limit.loop)
-            timer.onExpiry = { [self] in
-                // The timer retains itself up to here.
-                timer.onExpiry = nil
-                end(turn, of: key)
+            timer.onExpiry = { [self, weak turn] in
+                if let turn { end(turn, of: key) }
             }
             timer.arm(at: limit.loop.now + LoopDelay(limit.time))
         }
