@@ -18,10 +18,10 @@ final class TrialTurns: Sendable {
             return turns[key]
         }?.end()
         limit.loop.execute { [self] in
-            // The loop retains the timer until it fires. A turn that ended before is not kept by it.
+            // The loop retains the timer until it fires, and a turn may retain the loop.
             let timer = LazyTimer(loop: limit.loop)
-            timer.onExpiry = { [self, weak turn] in
-                if let turn { end(turn, of: key) }
+            timer.onExpiry = { [weak self, weak turn] in
+                if let turn { self?.end(turn, of: key) }
             }
             timer.arm(at: limit.loop.now + LoopDelay(limit.time))
         }
