@@ -88,9 +88,8 @@ package final class LoginRunner {
     /// Lets another exchange try the session, too, if this one gets no answer in a while.
     func trialBegan(of key: SessionKey, generation: UInt64, ticket: ExchangeTicket) {
         let timer = LazyTimer(loop: loop)
-        timer.onExpiry = { [services] in
-            // The timer retains itself up to here.
-            timer.onExpiry = nil
+        timer.onExpiry = { [weak services] in
+            guard let services else { return }
             services.notify(services.gate.recordSilence(of: key, generation: generation, by: ticket))
         }
         timer.arm(at: loop.now + Self.longestSilence)
@@ -292,11 +291,7 @@ package final class LoginRunner {
     /// Ends a replaced session after a delay for answers to requests that carried it.
     func endLater(_ pending: PendingLogout) {
         let timer = LazyTimer(loop: loop)
-        timer.onExpiry = { [unowned self] in
-            // The timer retains itself up to here.
-            timer.onExpiry = nil
-            end(pending) {}
-        }
+        timer.onExpiry = { [unowned self] in end(pending) {} }
         timer.arm(at: loop.now + Self.grace)
     }
 

@@ -41,11 +41,7 @@ extension EventLoop {
         await withCheckedContinuation { continuation in
             execute { [self] in
                 let timer = LazyTimer(loop: self)
-                timer.onExpiry = {
-                    // The timer retains itself up to here.
-                    timer.onExpiry = nil
-                    continuation.resume()
-                }
+                timer.onExpiry = { continuation.resume() }
                 timer.arm(at: now + LoopDelay(time))
             }
         }
