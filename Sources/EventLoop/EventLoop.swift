@@ -24,6 +24,8 @@ public final class EventLoop: @unchecked Sendable {
     private var timers = TimerHeap()
     private var queue = JobQueue()
     private var hooks: [any WaitHook] = []
+    /// Index of the hook that is being called; -1 between two rounds.
+    private var hookIndex = -1
     /// Manual clock, or nil to use the system's time.
     private let manualClock: ManualLoopClock?
     @usableFromInline var time: LoopInstant
@@ -178,10 +180,14 @@ public final class EventLoop: @unchecked Sendable {
         hooks.append(hook)
     }
 
-    /// Stops calling `hook`.
+    /// Stops calling `hook`, which may be the one that is being called.
     public func remove(_ hook: any WaitHook) {
         assertOnLoop()
-        hooks.removeAll { $0 === hook }
+        guard let index = hooks.firstIndex(where: { $0 === hook }) else { return }
+        let former = hooks.remove(at: index)
+        // The later hooks have moved up, and none of them is left out of this round.
+        if index <= hookIndex { hookIndex -= 1 }
+        withExtendedLifetime(former) {}
     }
 
     /// Number of `epoll_ctl` calls; a keep-alive request must not raise it.
@@ -271,14 +277,15 @@ public final class EventLoop: @unchecked Sendable {
             if !queue.isEmpty { runJobs(atMost: Self.jobsPerTurn / Self.roundsPerTurn) }
             deadline = .never
             isQuiet = true
-            var index = 0
+            hookIndex = 0
             // Loops by index, because a hook may add or remove hooks.
-            while index < hooks.count {
-                let advice = hooks[index].beforeWait(now: hookTime)
+            while hookIndex < hooks.count {
+                let advice = hooks[hookIndex].beforeWait(now: hookTime)
                 if advice.didWork { isQuiet = false }
                 deadline = min(deadline, advice.deadline)
-                index += 1
+                hookIndex += 1
             }
+            hookIndex = -1
             if !queue.isEmpty { isQuiet = false }
             round += 1
         }

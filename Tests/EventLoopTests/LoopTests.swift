@@ -82,6 +82,64 @@ struct HookTests {
         #expect(hook.calls == 4)
     }
 
+    @Test("a wait hook can remove itself, and the hooks after it are called in the same round")
+    func removesItself() throws {
+        let loop = try EventLoop()
+        var calls: [String] = []
+        var first: Script?
+        first = Script { [unowned loop] _ in
+            calls.append("first")
+            if let hook = first { loop.remove(hook) }
+            first = nil
+            return WaitAdvice(didWork: false)
+        }
+        if let first { loop.add(first) }
+        for name in ["second", "third"] {
+            loop.add(
+                Script { _ in
+                    calls.append(name)
+                    return WaitAdvice(didWork: false)
+                })
+        }
+        weak let gone = first
+        loop.turnOnce()
+        #expect(calls == ["first", "second", "third"])
+        #expect(gone == nil)
+        loop.turnOnce()
+        #expect(calls == ["first", "second", "third", "second", "third"])
+    }
+
+    @Test("a wait hook can remove others, before and after it")
+    func removesOthers() throws {
+        let loop = try EventLoop()
+        var calls: [String] = []
+        let quiet = WaitAdvice(didWork: false)
+        let before = Script { _ in
+            calls.append("before")
+            return quiet
+        }
+        let after = Script { _ in
+            calls.append("after")
+            return quiet
+        }
+        loop.add(before)
+        loop.add(
+            Script { [unowned loop] _ in
+                calls.append("remover")
+                loop.remove(before)
+                loop.remove(after)
+                return quiet
+            })
+        loop.add(after)
+        loop.add(
+            Script { _ in
+                calls.append("last")
+                return quiet
+            })
+        loop.turnOnce()
+        #expect(calls == ["before", "remover", "last"])
+    }
+
     @Test("a job enqueued by a wait hook runs before the wait")
     func jobFromHook() throws {
         let loop = try EventLoop()
