@@ -265,7 +265,8 @@ package final class Exchange {
             return timer.arm(at: runtime.loop.now)
         }
         do throws(CurlError) {
-            let stream = try client.streams.stream(for: request, at: route.connections, sessions: fields)
+            let connections = ConnectionUse(of: request, carrying: fields, at: route)
+            let stream = try client.streams.stream(for: request, on: connections, sessions: fields)
             self.stream = stream
             transfer = stream.transfer
             stream.transfer.owner = self

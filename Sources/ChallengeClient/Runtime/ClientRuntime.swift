@@ -24,8 +24,8 @@ package final class ClientRuntime {
     let connectionLimit: Int
     /// The libcurl driver for connections used without libcurl's transfers; created on first use.
     private var connectionDriver: CurlDriver?
-    /// The libcurl drivers for connections bound to a user.
-    private var boundDrivers: [ConnectionGroup: CurlDriver] = [:]
+    /// The libcurl driver for connections of one transfer each; created on first use.
+    private var transferDriver: CurlDriver?
     /// The clients whose snapshots may hold outdated sessions.
     ///
     /// Not weak references: an object with one uses slower reference counting from then on, and each request counts its
@@ -62,13 +62,18 @@ package final class ClientRuntime {
         return made
     }
 
-    /// Returns the libcurl driver with connections for that group only.
-    func driver(of group: ConnectionGroup) throws(CurlError) -> CurlDriver {
-        if let known = boundDrivers[group] { return known }
-        let made = try CurlDriver(loop: loop, connections: connectionLimit)
-        boundDrivers[group] = made
+    /// Returns the driver for transfers that call `EasyHandle.useOnce`, and for no others.
+    ///
+    /// In a multi handle with other transfers, those could join such a connection of HTTP/2.
+    func unsharedDriver() throws(CurlError) -> CurlDriver {
+        if let transferDriver { return transferDriver }
+        let made = try makeDriver()
+        transferDriver = made
         return made
     }
+
+    /// Creates a libcurl driver with connections of its own.
+    func makeDriver() throws(CurlError) -> CurlDriver { try CurlDriver(loop: loop, connections: connectionLimit) }
 
     /// Adds `client` until its deinit.
     func enlist(_ client: UpstreamClient) {
@@ -78,10 +83,13 @@ package final class ClientRuntime {
     /// Removes `client` at its deinit.
     func delist(_ client: UpstreamClient) { clients[ObjectIdentifier(client)] = nil }
 
-    /// Releases dropped and replaced sessions, even without a request.
+    /// Releases dropped and replaced sessions, and closes their connections, even without a request.
     func refreshSnapshots() {
         let now = wallClock()
-        for entry in clients.values { entry.client.routes.refresh(from: gate, now: now) }
+        for entry in clients.values {
+            entry.client.routes.refresh(from: gate, now: now)
+            entry.client.streams.endOutdated(by: gate, now: now)
+        }
     }
 
     var gate: SharedAttemptGate { services.gate }

@@ -38,8 +38,8 @@ package final class RouteSessions {
     let changesBodies: Bool
     /// The responses that any login examines.
     let filter: ResponseFilter
-    /// The group of connections for its requests.
-    let connections: ConnectionGroup
+    /// True if servers may bind connections to a session of the route.
+    let bindsConnections: Bool
     /// The fields of the held sessions.
     private(set) var fields: SessionFields
     /// The generation of the held session per slot; 0 if no session is held.
@@ -67,7 +67,7 @@ package final class RouteSessions {
 
     init(slots: [Slot]) {
         self.slots = slots
-        connections = ConnectionGroup(slots.lazy.map(\.login).filter(\.bindsConnections).map(\.key))
+        bindsConnections = slots.contains { $0.login.bindsConnections }
         mayNeedBodies = slots.contains { $0.login.trigger.detector != nil || $0.login.signsBodies }
         changesBodies = slots.contains { $0.login.changesBodies }
         hasLoginsAhead = slots.contains { $0.login.isAhead }
@@ -104,7 +104,9 @@ package final class RouteSessions {
         dueAt = min(renewAt, endsAt)
         renewAt = max(renewAt, renewalPause)
         let held = sessions.compactMap(\.self)
-        fields = held.isEmpty ? noFields : SessionFields(held, limitsCodings: filter.readsBodies)
+        fields =
+            held.isEmpty
+            ? noFields : SessionFields(held, group: group(of: generations), limitsCodings: filter.readsBodies)
     }
 
     /// Returns the session and the record of its acceptances, if `slot` holds that generation.
@@ -117,9 +119,22 @@ package final class RouteSessions {
 
     /// Returns the fields of the held sessions and of unverified ones tried by one exchange.
     func fields(trying unverifiedSessions: [(slot: Int, session: HeldSession)]) -> SessionFields {
-        var sessions = sessions
-        for unverified in unverifiedSessions { sessions[unverified.slot] = unverified.session.session }
-        return SessionFields(sessions.compactMap(\.self), limitsCodings: filter.readsBodies)
+        var (sessions, generations) = (sessions, generations)
+        for unverified in unverifiedSessions {
+            sessions[unverified.slot] = unverified.session.session
+            generations[unverified.slot] = unverified.session.generation
+        }
+        return SessionFields(
+            sessions.compactMap(\.self), group: group(of: generations), limitsCodings: filter.readsBodies)
+    }
+
+    /// Returns the group of the sessions with these generations by slot.
+    private func group(of generations: [UInt64]) -> ConnectionGroup? {
+        guard bindsConnections else { return nil }
+        return ConnectionGroup(
+            slots.indices.filter { slots[$0].login.bindsConnections && generations[$0] != 0 }.map {
+                (slots[$0].key, generations[$0])
+            })
     }
 
     /// Returns true if an empty slot's login was made for another path than `target`'s.

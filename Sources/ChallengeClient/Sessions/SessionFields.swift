@@ -22,6 +22,8 @@ package final class SessionFields {
     let cookieFields: [Secret]
     /// The credential by which libcurl authenticates the request's connection.
     let connection: ConnectionCredential?
+    /// The group of the sessions that servers may bind the request's connection to; `nil` without such a session.
+    let group: ConnectionGroup?
     /// The values for the target and the body; `nil` for nearly all routes.
     let injections: RequestInjections?
     private let fields: [(name: [UInt8], isAuthorization: Bool, value: Secret)]
@@ -30,18 +32,20 @@ package final class SessionFields {
 
     convenience init(_ fields: [InjectedField]) { self.init(fields, signers: [], cookies: []) }
 
-    convenience init(_ sessions: [Session], limitsCodings: Bool) {
+    convenience init(_ sessions: [Session], group: ConnectionGroup? = nil, limitsCodings: Bool) {
         self.init(
             sessions.flatMap(\.fields), signers: sessions.compactMap(\.signer), cookies: sessions.compactMap(\.cookies),
-            connection: sessions.lazy.compactMap(\.connection).first,
+            connection: sessions.lazy.compactMap(\.connection).first, group: group,
             injections: .merged(sessions.compactMap(\.injections)), limitsCodings: limitsCodings)
     }
 
     private init(
         _ fields: [InjectedField], signers: [any RequestSigner], cookies: [SessionCookies],
-        connection: ConnectionCredential? = nil, injections: RequestInjections? = nil, limitsCodings: Bool = false
+        connection: ConnectionCredential? = nil, group: ConnectionGroup? = nil, injections: RequestInjections? = nil,
+        limitsCodings: Bool = false
     ) {
         self.connection = connection
+        self.group = group
         self.injections = injections
         self.signers = signers
         views = signers.map { $0.makeView() }

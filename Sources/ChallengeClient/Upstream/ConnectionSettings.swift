@@ -72,8 +72,7 @@ package struct ConnectionSettings: Sendable, Equatable {
     /// Configures `easy` for transfers to `origin`. Called once per handle.
     package func apply(to easy: EasyHandle, for origin: Origin) throws(CurlError) {
         if !sharesConnections(to: origin) {
-            try easy.set(.freshConnect, true)
-            try easy.set(.forbidReuse, true)
+            try easy.useOnce()
         }
         switch version {
         case .auto: try easy.set(.httpVersion, Curl.HTTPVersion.http2OverTLS.rawValue)
@@ -92,6 +91,16 @@ package struct ConnectionSettings: Sendable, Equatable {
             try easy.set(.proxy, proxy)
             try easy.set(.httpProxyTunnel, true)
         }
+    }
+}
+
+extension EasyHandle {
+    /// Makes each transfer use a new connection, which ends with the transfer.
+    ///
+    /// Over HTTP/2, other transfers of the same multi handle can still join the connection unless they do the same.
+    func useOnce() throws(CurlError) {
+        try set(.freshConnect, true)
+        try set(.forbidReuse, true)
     }
 }
 

@@ -21,6 +21,7 @@ package final class CurlDriver: ReadinessHandler, WaitHook {
     /// Spare storage for the next list: two arrays are swapped, so that notifying costs no allocation.
     private var spare: [Transfer] = []
     private var hasWork = false
+    private var isClosing = false
     /// The number of times libcurl was run on its sockets; bytes received within one cycle were read at once.
     private(set) var cycles: UInt64 = 0
     /// Streams whose answer may have ended without a report from libcurl.
@@ -60,6 +61,21 @@ package final class CurlDriver: ReadinessHandler, WaitHook {
         applyEffects()
         if !retired.isEmpty { removeRetired(easy) }
         hasWork = true
+    }
+
+    /// Closes all connections and leaves the loop, in the next turn. No stream may use the driver any more.
+    func close() {
+        isClosing = true
+        hasWork = true
+    }
+
+    private func leaveLoop() {
+        for old in retired + [multi] {
+            old.close()
+            applyEffects(of: old)
+        }
+        retired = []
+        loop.remove(self)
     }
 
     // Replaces the multi handle after an error of libcurl's own, such as a lack of memory: it is unusable then.
@@ -177,6 +193,10 @@ package final class CurlDriver: ReadinessHandler, WaitHook {
             hasWork = false
             didWork = true
             processCompletions()
+            if isClosing, pending.isEmpty {
+                leaveLoop()
+                return WaitAdvice(didWork: true, deadline: .never)
+            }
         }
         return WaitAdvice(didWork: didWork, deadline: deadline)
     }

@@ -20,8 +20,8 @@ final class CurlStream: UpstreamStream {
     /// The request's fields, in memory that libcurl reads while the request runs.
     let fields = HeaderList()
     let driver: CurlDriver
-    /// The pool that the stream returns to, which outlives its streams.
-    unowned let pool: TransferPool?
+    /// The pool that the stream returns to. The two retain each other until the pool's end.
+    let pool: TransferPool?
     /// True if the connection may use HTTP/2.
     let mayBeHTTP2: Bool
     /// True if the connection uses TLS.
@@ -134,7 +134,7 @@ final class CurlStream: UpstreamStream {
         transfer.reset()
         isStale = false
         hasSent = false
-        if !authenticatesConnection { pool?.put(self) }
+        pool?.put(self, isReusable: !authenticatesConnection)
     }
 
     /// True if sending is paused while only the connection's end can end the answer.

@@ -23,6 +23,8 @@ final class HTTP1Stream: UpstreamStream, IdleStream, TransferDelegate, Readiness
     let transfer: Transfer
     /// The idle pool that holds this stream between two requests; not retained, because the pool retains the stream.
     private unowned let idleStreams: IdleStreams<HTTP1Stream>
+    /// The same pool, retained if it may end before this stream. Its end breaks the cycle.
+    private let boundPool: IdleStreams<HTTP1Stream>?
     /// The handle that libcurl connects with.
     private let easy: EasyHandle
     /// True if the connection passes a proxy.
@@ -44,16 +46,18 @@ final class HTTP1Stream: UpstreamStream, IdleStream, TransferDelegate, Readiness
 
     /// Creates a stream on `connection`, which `easy` establishes.
     ///
-    /// `driver` reports the result. `isUpgrade`: for a single request for another protocol.
+    /// `driver` reports the result. `isBound`: `idleStreams` may end before the stream. `isUpgrade`: for a single
+    /// request for another protocol.
     init(
         driver: CurlDriver, easy: EasyHandle, connection: UpstreamConnection, idleStreams: IdleStreams<HTTP1Stream>,
-        isProxied: Bool, isUpgrade: Bool
+        isBound: Bool, isProxied: Bool, isUpgrade: Bool
     ) {
         transfer = Transfer(driver: driver)
         self.driver = driver
         self.easy = easy
         self.connection = connection
         self.idleStreams = idleStreams
+        boundPool = isBound ? idleStreams : nil
         self.isProxied = isProxied
         loop = connection.loop
         transfer.isUpgrade = isUpgrade

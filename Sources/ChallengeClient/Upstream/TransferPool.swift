@@ -1,51 +1,57 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-internal import ChallengeHandling
 internal import Curl
 internal import EventLoop
 internal import HTTPWire
 
-/// The group of requests that may share connections.
-///
-/// Some servers bind a connection to its first request's user (NTLM, and Negotiate if configured so). A request of
-/// another session, or one sent before its session, would run as that user.
-struct ConnectionGroup: Hashable {
-    /// The sessions that connections may be bound to, by challenge and credential; usually empty.
-    private let keys: [SessionKey]
-
-    init(_ keys: some Sequence<SessionKey>) {
-        self.keys = keys.map { SessionKey(origin: $0.origin, challenge: $0.challenge, credential: $0.credential) }
-    }
-
-    /// True if no session binds a connection.
-    var isCommon: Bool { keys.isEmpty }
-}
-
-/// The idle streams of an upstream whose requests may share connections.
+/// The libcurl streams of an upstream whose requests may share connections.
 final class TransferPool {
     /// The libcurl instance with these connections.
     let driver: CurlDriver
     /// The start queue of streams that may share an HTTP/2 connection.
     let startQueue: HTTP2StartQueue?
-    /// The idle HTTP/1.1 connections.
-    let idleStreams: IdleStreams<HTTP1Stream>
+    /// True if the driver is for this pool only, and is closed after its end.
+    private let ownsDriver: Bool
     private var idle: [CurlStream] = []
+    /// The number of streams in use.
+    private var busy = 0
+    private var hasEnded = false
     /// The limit of idle libcurl streams. libcurl holds the connections, not the streams.
     private static let maxIdle = 256
 
-    init(driver: CurlDriver, startQueue: HTTP2StartQueue?, idleStreams: IdleStreams<HTTP1Stream>) {
-        self.idleStreams = idleStreams
+    init(driver: CurlDriver, ownsDriver: Bool, startQueue: HTTP2StartQueue?) {
         self.driver = driver
+        self.ownsDriver = ownsDriver
         self.startQueue = startQueue
     }
 
     /// Removes and returns an idle stream, if there is one.
-    func take() -> CurlStream? { idle.popLast() }
+    func take() -> CurlStream? {
+        guard let stream = idle.popLast() else { return nil }
+        busy += 1
+        return stream
+    }
 
-    /// Returns an ended stream to the pool.
-    func put(_ stream: CurlStream) {
-        if idle.count < Self.maxIdle { idle.append(stream) }
+    /// Counts a new stream, which `put` takes back.
+    func add() { busy += 1 }
+
+    /// Takes back a stream after its request. `isReusable`: it can carry another one.
+    func put(_ stream: CurlStream, isReusable: Bool) {
+        busy -= 1
+        guard !hasEnded else { return closeDriver() }
+        if isReusable, idle.count < Self.maxIdle { idle.append(stream) }
+    }
+
+    /// Drops the idle streams, and closes the pool's own connections as soon as no stream uses them.
+    func end() {
+        hasEnded = true
+        idle = []
+        closeDriver()
+    }
+
+    private func closeDriver() {
+        if ownsDriver, busy == 0 { driver.close() }
     }
 }
 

@@ -140,7 +140,7 @@ final class FakeStreams: StreamSource {
     init(driver: CurlDriver) { self.driver = driver }
 
     func stream(
-        for request: ExchangeRequest, at group: ConnectionGroup, sessions: SessionFields
+        for request: ExchangeRequest, on connections: ConnectionUse, sessions: SessionFields
     ) throws(CurlError) -> any UpstreamStream {
         let stream = FakeStream(driver: driver)
         prepare(stream)
@@ -148,6 +148,7 @@ final class FakeStreams: StreamSource {
         return stream
     }
 
+    func endOutdated(by gate: SharedAttemptGate, now: Int64) {}
     func closeBound() {}
     func close() {}
     func successor(for plan: UpstreamPlan) -> any StreamSource { self }

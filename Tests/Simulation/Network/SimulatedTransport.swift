@@ -59,7 +59,7 @@ final class SimulatedStreams: StreamSource {
     }
 
     func stream(
-        for request: ExchangeRequest, at group: ConnectionGroup, sessions: SessionFields
+        for request: ExchangeRequest, on connections: ConnectionUse, sessions: SessionFields
     ) throws(CurlError) -> any UpstreamStream {
         if !request.isUpgrade, let known = idle.take(for: request, on: runtime.loop) { return known }
         let stream = SimulatedStream(source: self, runtime: runtime)
@@ -73,6 +73,7 @@ final class SimulatedStreams: StreamSource {
         return link
     }
 
+    func endOutdated(by gate: SharedAttemptGate, now: Int64) {}
     func closeBound() {}
 
     func close() { idle.close() }
