@@ -19,6 +19,8 @@ final class SideTransfer: TransferOwner {
     private let request: SideRequest
     private let plan: UpstreamPlan
     private let connections: ConnectionSettings
+    /// True if the connection carries nothing before and after the request.
+    private let isAlone: Bool
     private let finish: (Result<SideResponse, SideRequestError>) -> Void
     private var sent = 0
     private var response: SideResponse?
@@ -28,18 +30,24 @@ final class SideTransfer: TransferOwner {
     private var own: SideTransfer?
 
     /// Sends `request` of the login named `login` and calls `finish` once, on the loop's thread, not from within.
+    ///
+    /// A server may bind the connection of a login's request to its user, and take the next request there for that
+    /// user's. The login knows, not the request, whose token is a field like any other. Each request of such a login has
+    /// a new connection, also one without a token, which asks what others get.
     static func start(
-        _ request: SideRequest, of login: String, plan: UpstreamPlan, driver: CurlDriver,
+        _ request: SideRequest, of login: String, plan: UpstreamPlan, on runtime: ClientRuntime,
         finish: @escaping (Result<SideResponse, SideRequestError>) -> Void
     ) {
         let connections = plan.connections(to: request.url.origin, of: login)
+        let isAlone = request.connection != nil || plan.logins.all.contains { $0.name == login && $0.bindsConnections }
         do throws(CurlError) {
+            let driver = isAlone ? try runtime.unsharedDriver() : runtime.driver
             let stream = try CurlStream(
                 driver: driver,
                 mayBeHTTP2: request.connection == nil && connections.mayBeHTTP2(to: request.url.origin),
                 isOverTLS: request.url.origin.scheme == .https, isProxied: connections.proxy != nil)
             let side = SideTransfer(
-                stream, request, plan: plan, connections: connections, driver: driver, finish: finish)
+                stream, request, plan: plan, connections: connections, driver: driver, isAlone: isAlone, finish: finish)
             try side.prepare()
             try driver.start(stream)
             // Only now, as the two retain each other from here to `end`.
@@ -52,8 +60,9 @@ final class SideTransfer: TransferOwner {
 
     private init(
         _ stream: CurlStream, _ request: SideRequest, plan: UpstreamPlan, connections: ConnectionSettings,
-        driver: CurlDriver, finish: @escaping (Result<SideResponse, SideRequestError>) -> Void
+        driver: CurlDriver, isAlone: Bool, finish: @escaping (Result<SideResponse, SideRequestError>) -> Void
     ) {
+        self.isAlone = isAlone
         self.stream = stream
         transfer = stream.transfer
         self.request = request
@@ -80,11 +89,8 @@ final class SideTransfer: TransferOwner {
         if request.body == nil, request.method == .post {
             try stream.fields.append(name: "Content-Length", value: "0")
         }
-        if let credential = request.connection {
-            try stream.authenticateConnection(by: credential)
-            try easy.set(.freshConnect, true)
-            try easy.set(.forbidReuse, true)
-        }
+        if isAlone { try easy.useOnce() }
+        if let credential = request.connection { try stream.authenticateConnection(by: credential) }
         stream.fields.suppress("Expect")
         // The body should come unencoded (RFC 9110 §12.5.3); `complete` handles servers that compress nevertheless.
         if !request.fields.contains(.acceptEncoding) {

@@ -36,6 +36,6 @@ final class CurlTransport: UpstreamTransport {
         _ request: SideRequest, of login: String, plan: UpstreamPlan,
         finish: @escaping (Result<SideResponse, SideRequestError>) -> Void
     ) {
-        SideTransfer.start(request, of: login, plan: plan, driver: runtime.driver, finish: finish)
+        SideTransfer.start(request, of: login, plan: plan, on: runtime, finish: finish)
     }
 }
