@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 internal import Glibc
+internal import TestSupport
 import Testing
 
 @Suite("Commands at an admin socket that another process has forged", .serialized)
@@ -20,19 +21,24 @@ struct ForgedAnswerTests {
         return "HTTP/1.0 \(status) X\r\nContent-Type: application/json\r\n\r\n\(body)"
     }
 
-    @Test("print nothing that controls the terminal", arguments: [200, 400])
-    func harmless(status: Int) async throws {
-        let folder = try Folder()
-        let path = folder.path(of: "forged.sock")
-        let server = try ForgedSocket(path, answer: Self.answer(status: status, exit: 0))
-        defer { server.stop() }
-        let file = folder.write(
+    /// Writes a configuration with the admin socket `path`.
+    private func configuration(_ path: String, in folder: Folder) -> String {
+        folder.write(
             """
             listeners: [{ address: "127.0.0.1:1", upstream: bank }]
             upstreams: { bank: { url: "http://127.0.0.1:2/" } }
             admin: { address: "unix:\(path)" }
 
             """, to: "countersign.yaml")
+    }
+
+    @Test("print nothing that controls the terminal", arguments: [200, 400])
+    func harmless(status: Int) async throws {
+        let folder = try Folder()
+        let path = folder.path(of: "forged.sock")
+        let server = try ForgedSocket(path, answer: Self.answer(status: status, exit: 0))
+        defer { server.stop() }
+        let file = configuration(path, in: folder)
         let commands = [
             ["status"], ["status", "--json"], ["sessions"], ["sessions", "--json"], ["sessions", "drop", "nobody"],
             ["unlatch", "nobody"], ["wait", "nobody"], ["doctor"], ["doctor", "--json"], ["doctor", "--here"],
@@ -49,6 +55,88 @@ struct ForgedAnswerTests {
                 [Binary.path, "explain", "http://127.0.0.1:1/", "--config", file], in: folder), ["explain"])
         // The answers have reached the commands.
         #expect(shown >= 8)
+        let report = folder.path(of: "report")
+        var run = try await Command.run([Binary.path, "bugreport", "--config", file, "--output", report], in: folder)
+        run.output += folder.text(of: "report")
+        #expect(try judge(run, ["bugreport"]) == 1)
+    }
+
+    @Test("`reload` prints nothing that controls the terminal, whatever the daemon's record says")
+    func reload() async throws {
+        let folder = try Folder()
+        let file = configuration(folder.path(of: "none.sock"), in: folder)
+        let daemon = try await Child.start(
+            Child.Start(
+                arguments: ["/bin/sh", "-c", "trap '' HUP; echo; exec sleep 600"], environment: [:],
+                folder: folder.path,
+                output: folder.path(of: "daemon"), errors: folder.path(of: "daemon")))
+        #expect(await eventually { !folder.bytes(of: "daemon").isEmpty })
+        folder.makeFolder("run")
+        let record = "run/reload.\(daemon.pid)"
+        folder.write("\(file)\n0\n", to: record)
+        async let command = Command.run([Binary.path, "reload", "--config", file], in: folder)
+        let writing = Task {
+            for count in 1... {
+                // As the daemon replaces it: the command sees a whole record.
+                folder.write("\(file)\n\(count)\nowned\u{1B}]0;t\u{07}\u{9B}31m\u{202E}\n", to: "next")
+                unsafe rename(folder.path(of: "next"), folder.path(of: record))
+                if Task.isCancelled { break }
+                await Task.yield()
+            }
+        }
+        let run = try await command
+        writing.cancel()
+        _ = await writing.value
+        #expect(run.exit == 78)
+        #expect(try judge(run, ["reload"]) == 1)
+        await daemon.end()
+    }
+
+    @Test("`learn` prints nothing that controls the terminal, whatever the server says, also at a terminal")
+    func learn() async throws {
+        let folder = try Folder()
+        let port = Ports.next()
+        let server = try ForgedSocket(
+            port: port,
+            answer: """
+                HTTP/1.0 401 owned\u{202E}\r
+                WWW-Authenticate: Basic realm="owned\u{9B}31m\u{202E}\u{2066}"\r
+                Content-Type: text/html\r
+                \r
+                <title>owned\u{1B}[2J</title>
+                """)
+        defer { server.stop() }
+        let command = [Binary.path, "learn", "http://127.0.0.1:\(port)/owned"]
+        let environment = ["COUNTERSIGN_UPSTREAM__USERNAME": "ann", "COUNTERSIGN_UPSTREAM__PASSWORD": "demo"]
+        #expect(try judge(try await Command.run(command, environment: environment, in: folder), ["learn"]) == 1)
+        var run = try await Command.run(
+            ["/usr/bin/script", "-qec", command.joined(separator: " "), "/dev/null"], environment: environment,
+            in: folder)
+        // The terminal adds these.
+        run.output.unicodeScalars.removeAll { $0 == "\r" }
+        #expect(run.output.contains("[y/N]"))
+        #expect(try judge(run, ["learn", "at a terminal"]) == 1)
+    }
+
+    @Test("`keyring get` shows a value at a terminal without what controls it, and writes all of it elsewhere")
+    func keyring() async throws {
+        let folder = try Folder()
+        let environment = ["COUNTERSIGN_KEYRING_PASSPHRASE": "correct horse"]
+        let path = folder.path(of: "keyring")
+        let value = "owned\u{1B}[2J\u{9B}31m\u{202E}"
+        for (words, input) in [(["init"], ""), (["set", "ann", "password"], value)] {
+            let run = try await Command.run(
+                [Binary.path, "keyring"] + words + ["--keyring", path], environment: environment,
+                input: Array(input.utf8), in: folder)
+            #expect(run.exit == 0, "\(run)")
+        }
+        let command = [Binary.path, "keyring", "get", "ann", "password", "--keyring", path]
+        #expect(try await Command.run(command, environment: environment, in: folder).output == value)
+        var run = try await Command.run(
+            ["/usr/bin/script", "-qec", command.joined(separator: " "), "/dev/null"], environment: environment,
+            in: folder)
+        run.output.unicodeScalars.removeAll { $0 == "\r" }
+        #expect(try judge(run, ["keyring", "get"]) == 1)
     }
 
     /// Expects no harmful character, and returns 1 if the forged answer was shown.
@@ -63,14 +151,31 @@ struct ForgedAnswerTests {
     }
 }
 
-/// A Unix socket that gives every request the same answer.
+/// A socket that gives every request the same answer.
 private final class ForgedSocket: Sendable {
     private let descriptor: Int32
     private let serving: Task<Void, Never>
 
-    init(_ path: String, answer: String) throws {
-        let descriptor = socket(
-            AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue), 0)
+    private static let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
+
+    /// Listens at a TCP port of this machine.
+    convenience init(port: UInt16, answer: String) throws {
+        let descriptor = socket(AF_INET, Self.type, 0)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        let bound = unsafe withUnsafePointer(to: &address) { pointer in
+            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                unsafe bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+            }
+        }
+        try self.init(descriptor, isBound: bound == 0, "port \(port)", answer)
+    }
+
+    /// Listens at a path.
+    convenience init(_ path: String, answer: String) throws {
+        let descriptor = socket(AF_UNIX, Self.type, 0)
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
         let bytes = Array(path.utf8)
@@ -80,8 +185,12 @@ private final class ForgedSocket: Sendable {
                 unsafe bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
             }
         }
-        guard bound == 0, listen(descriptor, 16) == 0 else {
-            throw ChildError(description: "no socket at \(path): error \(errno)")
+        try self.init(descriptor, isBound: bound == 0, path, answer)
+    }
+
+    private init(_ descriptor: Int32, isBound: Bool, _ place: String, _ answer: String) throws {
+        guard isBound, listen(descriptor, 16) == 0 else {
+            throw ChildError(description: "no socket at \(place): error \(errno)")
         }
         self.descriptor = descriptor
         serving = Task.detached {

@@ -63,7 +63,7 @@ struct KeyringSet: ParsableCommand {
 struct KeyringGet: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "get", abstract: "Write a value to standard output, byte for byte.",
-        discussion: "On a terminal a newline is added.")
+        discussion: "On a terminal a newline is added, and characters that control it are left out.")
 
     @OptionGroup var options: KeyringOptions
     @Argument(help: "The credential's name.") var name: String
@@ -76,7 +76,7 @@ struct KeyringGet: ParsableCommand {
         }
         guard let value else { throw Failure("the keyring has no \(name) \(field)", code: EX_UNAVAILABLE) }
         let isShown = isatty(STDOUT_FILENO) == 1
-        let isWritten = (isShown ? Secret.joining([value, Secret("\n")]) : value).write(to: STDOUT_FILENO)
+        let isWritten = (isShown ? Secret("\(value.revealText().harmless)\n") : value).write(to: STDOUT_FILENO)
         if !isWritten { throw Failure("the value could not be written", code: EX_UNAVAILABLE) }
     }
 }

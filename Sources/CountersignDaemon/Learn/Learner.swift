@@ -132,7 +132,7 @@ struct Consent {
 
     private static func ask(_ question: String) -> Bool {
         guard let terminal = try? Descriptor(opening: "/dev/tty", O_RDWR) else { return false }
-        guard (try? terminal.writeAll(Array("\(question) [y/N] ".utf8))) != nil else { return false }
+        guard (try? terminal.writeAll(Array("\(question.harmless) [y/N] ".utf8))) != nil else { return false }
         // A terminal gives one line at a time.
         guard let answer = try? DescriptorIO.read(from: terminal.number, atMost: 256) else { return false }
         let word = String(decoding: answer, as: UTF8.self).lowercased().prefix { $0.isLetter }
