@@ -86,3 +86,14 @@ struct ProcessTests {
         #expect(OpenFileLimit.current?.soft == before.hard)
     }
 }
+
+@Suite("The users of processes")
+struct ProcessOwnerTests {
+    @Test("the real user of a process is read from its status")
+    func processOwner() {
+        #expect(ProcessOwner.uid(in: "Name:\tUid:\nUid:\t4711\t0\t0\t0\nGid:\t1\t1\t1\t1\n") == 4711)
+        #expect(ProcessOwner.uid(in: "Name:\tx\n") == nil)
+        #expect(ProcessOwner.uid(of: getpid()) == getuid())
+        #expect(ProcessOwner.uid(of: 0x7FFF_FFFF) == nil)
+    }
+}

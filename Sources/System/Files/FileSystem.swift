@@ -65,6 +65,12 @@ package enum FileSystem {
         try file.writeAll(bytes)
     }
 
+    /// Returns the path of the directory that has the last component of `path`.
+    package static func parent(of path: String) -> String {
+        guard let slash = path.lastIndex(of: "/") else { return "." }
+        return slash == path.startIndex ? "/" : String(path[..<slash])
+    }
+
     /// Removes a name.
     package static func remove(_ path: String) throws(SystemError) { try systemCall { unsafe unlink(path) } }
 
@@ -110,6 +116,22 @@ package enum DirectoryListing {
     /// read.
     package static func names(in directory: String, atMost limit: Int = .max) -> [String]? {
         guard let stream = unsafe opendir(directory) else { return nil }
+        return unsafe names(stream, atMost: limit)
+    }
+
+    /// Returns the sorted names in an open directory, besides `.` and `..`.
+    static func names(in directory: consuming Descriptor) throws(SystemError) -> [String] {
+        // The stream closes the descriptor.
+        let number = directory.release()
+        guard let stream = unsafe fdopendir(number) else {
+            let error = SystemError.last
+            close(number)
+            throw error
+        }
+        return unsafe names(stream, atMost: .max)
+    }
+
+    private static func names(_ stream: OpaquePointer, atMost limit: Int) -> [String] {
         defer { unsafe closedir(stream) }
         var names: [String] = []
         while names.count < limit, let entry = unsafe readdir(stream) {
