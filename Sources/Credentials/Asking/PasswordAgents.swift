@@ -51,16 +51,15 @@ package struct PasswordAgents: SecretAsker {
             throw AskFailure(
                 reason: "no prompt is possible: this process cannot write to \(directories.last ?? "")")
         }
-        Self.removeLeftovers(in: directory)
         let name = Self.mark + Hex.encode(UInt64.random(in: .min ... .max))
         let socketPath = "\(directory)/sck.\(name)"
-        let filePath = "\(directory)/ask.\(name)"
-        defer {
-            try? FileSystem.remove(filePath)
-            try? FileSystem.remove(socketPath)
-            Self.questions.withLock { _ = $0.sockets.remove(socketPath) }
-        }
         do {
+            let opened = try JudgedDirectory(at: directory)
+            Self.removeLeftovers(in: directory, opened)
+            defer {
+                for kind in ["ask", "sck"] { try? opened.remove("\(kind).\(name)") }
+                Self.questions.withLock { _ = $0.sockets.remove(socketPath) }
+            }
             let deadline = ContinuousClock.now + limit
             let socket = try AgentSocket(at: socketPath)
             let hasEnded = Self.questions.withLock { questions in
@@ -71,7 +70,7 @@ package struct PasswordAgents: SecretAsker {
             let file = AskFile(
                 message: "Please enter \(question):", id: id, socket: socketPath, process: getpid(),
                 notAfter: Self.monotonicMicroseconds(after: limit))
-            try Self.publish(file.text, as: filePath, temporary: "\(directory)/tmp.\(name)")
+            try Self.publish(file.text, as: name, in: opened)
             switch try socket.reply(until: deadline) {
             case .answer(let answer): return answer
             case .withdrawn: throw AskFailure(reason: "the prompt was withdrawn")
@@ -89,25 +88,27 @@ package struct PasswordAgents: SecretAsker {
     /// Writes the question file, which every user may read.
     ///
     /// Agents read a file when it gets its name, so the rename is the last step.
-    private static func publish(_ text: String, as path: String, temporary: String) throws(SystemError) {
-        do {
-            let file = try Descriptor(opening: temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode: 0o644)
+    private static func publish(
+        _ text: String, as name: String, in directory: JudgedDirectory
+    ) throws(SystemError) {
+        let temporary = "tmp.\(name)"
+        do throws(SystemError) {
+            let file = try directory.create(temporary, mode: 0o644)
             _ = try systemCall { [number = file.number] in fchmod(number, 0o644) }
             try file.writeAll(Array(text.utf8))
-            try FileSystem.rename(temporary, to: path)
+            try directory.rename(temporary, to: "ask.\(name)")
         } catch {
-            try? FileSystem.remove(temporary)
+            try? directory.remove(temporary)
             throw error
         }
     }
 
     /// Removes the questions of killed processes, whose sockets are not open any more.
-    private static func removeLeftovers(in directory: String) {
-        for name in DirectoryListing.names(in: directory) ?? [] where name.hasPrefix("sck.\(mark)") {
-            let path = "\(directory)/\(name)"
-            guard AgentSocket.isAbandoned(path) else { continue }
-            try? FileSystem.remove("\(directory)/ask.\(name.dropFirst(4))")
-            try? FileSystem.remove(path)
+    private static func removeLeftovers(in path: String, _ directory: JudgedDirectory) {
+        for name in (try? directory.names()) ?? [] where name.hasPrefix("sck.\(mark)") {
+            guard AgentSocket.isAbandoned("\(path)/\(name)") else { continue }
+            try? directory.remove("ask.\(name.dropFirst(4))")
+            try? directory.remove(name)
         }
     }
 

@@ -17,8 +17,7 @@ final class ByteLock: Sendable {
     /// Returns `nil` if another holder has the byte. A file that root creates belongs to the owner of the directory.
     static func acquire(_ path: String, at offset: Int64) throws(FileFault) -> ByteLock? {
         do throws(SystemError) {
-            let file = try Descriptor(opening: path, O_RDWR | O_CREAT | O_NOFOLLOW, mode: 0o600)
-            try adoptOwner(file, of: [parentDirectory(of: path)])
+            let file = try JudgedDirectory(of: path, followingLast: false).openLock()
             let result = clinux_lock_byte(file.number, offset, 1)
             if result == -EAGAIN || result == -EACCES { return nil }
             guard result == 0 else { throw SystemError(code: -result) }

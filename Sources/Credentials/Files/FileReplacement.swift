@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-internal import CLinux
+internal import Basics
 internal import Glibc
 internal import System
 
@@ -16,31 +16,32 @@ struct FileReplacement {
     /// Writes `content` with mode 0600.
     ///
     /// An existing file keeps its owner. A new file of root belongs to the owner of the directory, so that a service can read a
-    /// file that its administrator creates.
+    /// file that its administrator creates. A link is replaced at its target.
     func write(_ content: [UInt8]) throws(FileFault) {
-        let target = resolved
-        let temporary = try writeTemporary(content, for: target)
+        let directory = try directory("write", followingLast: true)
+        let temporary = try writeTemporary(content, in: directory)
         do throws(SystemError) {
-            try FileSystem.rename(temporary, to: target)
+            try directory.rename(temporary, to: directory.name)
         } catch {
-            try? FileSystem.remove(temporary)
+            try? directory.remove(temporary)
             throw .system("write", path, error.code)
         }
-        try synchronizeDirectory(parentDirectory(of: target), after: "is written, but may be lost")
+        try synchronizeDirectory(directory, after: "is written, but may be lost")
     }
 
     /// Creates the file with `content` unless the path exists, and returns true if it did. Never leaves a partial file.
     func create(_ content: [UInt8]) throws(FileFault) -> Bool {
-        let temporary = try writeTemporary(content, for: path)
-        defer { try? FileSystem.remove(temporary) }
+        let directory = try directory("create", followingLast: false)
+        let temporary = try writeTemporary(content, in: directory)
+        defer { try? directory.remove(temporary) }
         do throws(SystemError) {
             // Unlike rename, link fails if the name is in use.
-            try FileSystem.link(temporary, to: path)
+            try directory.link(temporary, to: directory.name)
         } catch {
             if error.code == EEXIST { return false }
             throw .system("create", path, error.code)
         }
-        try synchronizeDirectory(parentDirectory(of: path), after: "is created, but may be lost")
+        try synchronizeDirectory(directory, after: "is created, but may be lost")
         return true
     }
 
@@ -48,28 +49,29 @@ struct FileReplacement {
     ///
     /// More recent ones may still be in use.
     func removeLeftovers() {
-        let target = resolved
-        let directory = parentDirectory(of: target)
-        let now = time(nil)
-        for name in DirectoryListing.names(in: directory) ?? [] where name.hasPrefix(Self.prefix(for: target)) {
-            let leftover = "\(directory)/\(name)"
-            guard let status = try? FileSystem.linkStatus(of: leftover), now - status.st_mtim.tv_sec > 600 else {
-                continue
-            }
-            try? FileSystem.remove(leftover)
+        guard let directory = try? JudgedDirectory(of: path, followingLast: true) else { return }
+        let now = Int64(time(nil))
+        for name in (try? directory.names()) ?? [] where name.hasPrefix(Self.prefix(for: directory.name)) {
+            // The time may be any: it is that of a file of another user.
+            guard let modified = try? directory.status(of: name).st_mtim.tv_sec,
+                now.saturatingSubtract(Int64(modified)) > 600
+            else { continue }
+            try? directory.remove(name)
         }
     }
 
     /// Removes the file, and returns true if there was one. The removal is on disk when the call returns.
     @discardableResult
     func remove() throws(FileFault) -> Bool {
+        let directory: JudgedDirectory
         do throws(SystemError) {
-            try FileSystem.remove(path)
+            directory = try JudgedDirectory(of: path, followingLast: false)
+            try directory.remove(directory.name)
         } catch {
             if error.code == ENOENT { return false }
             throw .system("remove", path, error.code)
         }
-        try synchronizeDirectory(parentDirectory(of: path), after: "is removed, but may be back")
+        try synchronizeDirectory(directory, after: "is removed, but may be back")
         return true
     }
 
@@ -79,44 +81,38 @@ struct FileReplacement {
         return ".\(name).tmp-"
     }
 
-    /// The path with symbolic links resolved, because the rename would replace a link instead of its target.
-    private var resolved: String { FileSystem.realPath(of: path) ?? path }
+    private func directory(_ action: String, followingLast: Bool) throws(FileFault) -> JudgedDirectory {
+        do throws(SystemError) {
+            return try JudgedDirectory(of: path, followingLast: followingLast)
+        } catch {
+            throw .system(action, path, error.code)
+        }
+    }
 
-    /// Writes `content` to a temporary file next to `target`, synchronizes it, and returns its path.
-    private func writeTemporary(_ content: [UInt8], for target: String) throws(FileFault) -> String {
-        let directory = parentDirectory(of: target)
-        let temporary = "\(directory)/\(Self.prefix(for: target))\(getpid())-\(UInt64.random(in: .min ... .max))"
-        do {
-            let file = try Descriptor(opening: temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode: 0o600)
-            try adoptOwner(file, of: [target, directory])
+    /// Writes `content` to a temporary file in the directory, synchronizes it, and returns its name.
+    private func writeTemporary(_ content: [UInt8], in directory: JudgedDirectory) throws(FileFault) -> String {
+        let temporary = "\(Self.prefix(for: directory.name))\(getpid())-\(UInt64.random(in: .min ... .max))"
+        do throws(SystemError) {
+            let file = try directory.create(temporary)
+            try directory.adoptOwner(file, of: directory.name)
             try file.writeAll(content)
             _ = try systemCall { [number = file.number] in synchronize(number) }
             return temporary
         } catch {
-            try? FileSystem.remove(temporary)
+            try? directory.remove(temporary)
             throw .system("write", path, error.code)
         }
     }
 
     /// Synchronizes the directory. The error of a failure states that the change is made, and may not survive a crash.
-    private func synchronizeDirectory(_ directory: String, after change: String) throws(FileFault) {
-        do {
-            let descriptor = try Descriptor(opening: directory, O_RDONLY | O_DIRECTORY)
-            _ = try systemCall { synchronize(descriptor.number) }
+    private func synchronizeDirectory(_ directory: JudgedDirectory, after change: String) throws(FileFault) {
+        do throws(SystemError) {
+            let descriptor = try directory.reopened()
+            _ = try systemCall { [number = descriptor.number] in synchronize(number) }
         } catch {
-            let fault = FileFault.system("synchronize", directory, error.code)
+            let fault = FileFault.system("synchronize", FileSystem.parent(of: path), error.code)
             throw FileFault(.failed, "\(path) \(change) if the machine crashes now: \(fault.reason)")
         }
-    }
-}
-
-/// Transfers `file` to the owner of the first existing one of `models`, if this process runs as root.
-func adoptOwner(_ file: borrowing Descriptor, of models: [String]) throws(SystemError) {
-    guard geteuid() == 0 else { return }
-    for model in models {
-        guard let status = try? FileSystem.status(of: model) else { continue }
-        _ = try systemCall { [number = file.number] in fchown(number, status.st_uid, status.st_gid) }
-        return
     }
 }
 
@@ -135,9 +131,8 @@ struct FileLock: ~Copyable {
     consuming func release() {}
 
     private static func acquire(_ path: String) throws(FileFault) -> Descriptor {
-        do {
-            let file = try Descriptor(opening: path, O_RDWR | O_CREAT | O_NOFOLLOW, mode: 0o600)
-            try adoptOwner(file, of: [parentDirectory(of: path)])
+        do throws(SystemError) {
+            let file = try JudgedDirectory(of: path, followingLast: false).openLock()
             _ = try systemCall { [number = file.number] in flock(number, LOCK_EX) }
             return file
         } catch {

@@ -49,11 +49,25 @@ struct PrivateFile {
 
     /// Reads the whole content, with the identity of the file.
     func readWithIdentity() throws(FileFault) -> (content: Secret, identity: Identity) {
+        do throws(FileFault) {
+            return try readOnce()
+        } catch {
+            // A volume of Kubernetes replaces a link on the path, and removes its former target at once.
+            guard error.kind == .missing, geteuid() == 0 else { throw error }
+            return try readOnce()
+        }
+    }
+
+    private func readOnce() throws(FileFault) -> (content: Secret, identity: Identity) {
         do {
+            let directory = try directory()
             // Non-blocking, because a named pipe at this path would block.
-            let descriptor = try Descriptor(opening: path, O_RDONLY | O_NONBLOCK)
+            let descriptor =
+                if let directory { try directory.open(directory.name, O_RDONLY) } else {
+                    try Descriptor(opening: path, O_RDONLY | O_NONBLOCK)
+                }
             let status = try descriptor.status()
-            if let fault = fault(of: status) { throw fault }
+            if let fault = fault(of: status, in: directory) { throw fault }
             var bytes = try descriptor.readAll(limit: limit, expecting: Int(status.st_size))
             guard bytes.count <= limit else { throw tooLarge }
             return (Secret(taking: &bytes), Identity(status))
@@ -69,10 +83,16 @@ struct PrivateFile {
     /// Returns the current identity of the file.
     func identity() throws(FileFault) -> Identity {
         do throws(SystemError) {
-            return Identity(try FileSystem.status(of: path))
+            guard let directory = try directory() else { return Identity(try FileSystem.status(of: path)) }
+            return Identity(try directory.status(of: directory.name))
         } catch {
             throw .system("read", path, error.code)
         }
+    }
+
+    /// Returns the directory for root, who does not trust each user that may change it; nil for other users.
+    private func directory() throws(SystemError) -> JudgedDirectory? {
+        geteuid() == 0 ? try JudgedDirectory(of: path, followingLast: true) : nil
     }
 
     private var tooLarge: FileFault {
@@ -80,7 +100,7 @@ struct PrivateFile {
     }
 
     /// Returns the fault of a file with that status, if any.
-    private func fault(of status: stat) -> FileFault? {
+    private func fault(of status: stat, in directory: JudgedDirectory?) -> FileFault? {
         guard status.st_mode & S_IFMT == S_IFREG else { return FileFault(.failed, "\(path) is not a regular file") }
         guard status.st_size <= limit else { return tooLarge }
         if trust == .unchecked { return nil }
@@ -89,7 +109,7 @@ struct PrivateFile {
             return FileFault(
                 .exposed, "\(path) has mode 0\(mode), which gives other users access; run: chmod 600 \(path)")
         }
-        guard trusts(owner: status.st_uid) else {
+        guard trusts(owner: status.st_uid, in: directory) else {
             return FileFault(.exposed, "\(path) is owned by uid \(status.st_uid); \(Self.advice)")
         }
         return nil
@@ -105,22 +125,19 @@ struct PrivateFile {
             : "only files of uid \(geteuid()) or root are used. Change the owner, or pass the file with LoadCredential= in the unit"
     }
 
-    private func trusts(owner: uid_t) -> Bool {
+    private func trusts(owner: uid_t, in directory: JudgedDirectory?) -> Bool {
         if owner == 0 || owner == geteuid() { return true }
-        guard geteuid() == 0, let directory = Self.owned(parentDirectory(of: path)) else { return false }
+        guard let holder = directory?.exclusiveOwner else { return false }
         switch trust {
-        case .ownerOnlyOrDirectory: return directory == owner
-        case .ownerOnlyOrOwner(let state): return [owner, 0].contains(directory) && Self.owned(state) == owner
+        case .ownerOnlyOrDirectory: return holder == owner
+        case .ownerOnlyOrOwner(let state): return [owner, 0].contains(holder) && Self.owner(of: state) == owner
         case .ownerOnly, .unchecked: return false
         }
     }
 
     /// Returns the owner of a directory that no other user can write to.
-    private static func owned(_ directory: String) -> uid_t? {
-        guard let status = try? FileSystem.status(of: directory), status.st_mode & S_IFMT == S_IFDIR,
-            status.st_mode & 0o022 == 0
-        else { return nil }
-        return status.st_uid
+    private static func owner(of directory: String) -> uid_t? {
+        (try? JudgedDirectory(at: directory))?.exclusiveOwner
     }
 }
 
@@ -132,12 +149,6 @@ extension PrivateFile.Identity {
         seconds = status.st_mtim.tv_sec
         nanoseconds = status.st_mtim.tv_nsec
     }
-}
-
-/// Returns the directory that contains `path`.
-func parentDirectory(of path: String) -> String {
-    guard let slash = path.lastIndex(of: "/") else { return "." }
-    return slash == path.startIndex ? "/" : String(path[..<slash])
 }
 
 /// The users, besides root and this process's user, whose private files are trusted.
@@ -160,7 +171,7 @@ package struct FileTrust: Sendable {
     }
 
     func trust(in path: String) -> PrivateFile.Trust {
-        if let credentials, parentDirectory(of: path) == credentials { return .unchecked }
+        if let credentials, FileSystem.parent(of: path) == credentials { return .unchecked }
         return state.map { .ownerOnlyOrOwner(of: $0) } ?? .ownerOnly
     }
 }
@@ -193,6 +204,9 @@ struct FileFault: Error, Equatable {
 
     /// Returns the fault for `errno` after an `action` ("read", "create", …) on `path`.
     static func system(_ action: String, _ path: String, _ code: Int32) -> FileFault {
+        if let refusal = JudgedDirectory.refusal(code) {
+            return FileFault(code == ENXIO ? .failed : .exposed, "cannot \(action) \(path): \(refusal)")
+        }
         switch code {
         case ENOENT, ENOTDIR:
             return FileFault(.missing, "cannot \(action) \(path): no such file or directory; check the path")

@@ -32,7 +32,7 @@ package struct KeyringFile: Sendable {
         let content = try Keyring(passphrase: passphrase, cost: cost).serialized()
         try passphrase.requireOneLine("a passphrase")
         do {
-            let directory = PrivateDirectory(path: parentDirectory(of: path))
+            let directory = PrivateDirectory(path: FileSystem.parent(of: path))
             if !directory.exists { try directory.ensure() }
             if try FileReplacement(path: path).create(content) { return }
         } catch {

@@ -59,37 +59,40 @@ struct PrivateDirectory {
     ///
     /// Refuses a directory that others can write to, because they could replace the files in the directory.
     func ensure() throws(FileFault) {
-        do {
-            try create(path, mode: 0o700)
-            let status = try FileSystem.status(of: path)
+        let status: stat
+        do throws(SystemError) {
+            status = try created(path, mode: 0o700)
             guard status.st_mode & S_IFMT == S_IFDIR else { throw SystemError(code: ENOTDIR) }
             guard status.st_uid == geteuid() || status.st_uid == 0 || geteuid() == 0 else {
                 throw SystemError(code: EPERM)
             }
-            guard status.st_mode & 0o022 == 0 else {
-                throw FileFault(.exposed, "other users can write to the directory \(path); run: chmod 700 \(path)")
-            }
-        } catch let fault as FileFault {
-            throw fault
-        } catch let error as SystemError {
-            throw .system("use the directory", path, error.code)
         } catch {
-            throw FileFault(.failed, "cannot use the directory \(path)")
+            throw .system("use the directory", path, error.code)
+        }
+        guard status.st_mode & 0o022 == 0 else {
+            throw FileFault(.exposed, "other users can write to the directory \(path); run: chmod 700 \(path)")
         }
     }
 
-    private func create(_ path: String, mode: mode_t) throws(SystemError) {
+    /// Creates the directory unless it exists, and returns its status.
+    private func created(_ path: String, mode: mode_t) throws(SystemError) -> stat {
+        let directory = try parent(of: path)
         do throws(SystemError) {
-            try FileSystem.makeDirectory(path, mode: mode)
+            try directory.makeDirectory(mode: mode)
         } catch {
-            if error.code == EEXIST { return }
+            guard error.code == EEXIST else { throw error }
+        }
+        return try directory.status(of: directory.name)
+    }
+
+    /// Opens the parent of the directory, and creates it if missing.
+    private func parent(of path: String) throws(SystemError) -> JudgedDirectory {
+        do throws(SystemError) {
+            return try JudgedDirectory(of: path, followingLast: true)
+        } catch {
             guard error.code == ENOENT, path.contains("/"), path != "/" else { throw error }
-            try create(parentDirectory(of: path), mode: 0o755)
-            do throws(SystemError) {
-                try FileSystem.makeDirectory(path, mode: mode)
-            } catch {
-                if error.code != EEXIST { throw error }
-            }
+            _ = try created(FileSystem.parent(of: path), mode: 0o755)
+            return try JudgedDirectory(of: path, followingLast: true)
         }
     }
 }

@@ -20,45 +20,46 @@ package final class StateProcess: Sendable {
         package let socket: String?
     }
 
-    private let path: String
+    private let directory: JudgedDirectory
     private let file: Descriptor
 
     /// Creates the entry of this process. Throws if the directory cannot be written.
-    package init(in directory: String, socket: String?) throws(SystemError) {
+    package init(in path: String, socket: String?) throws(SystemError) {
         let name = "\(getpid())-\(UInt64.random(in: .min ... .max))"
-        path = "\(directory)/\(Self.prefix)\(name)"
+        let directory = try JudgedDirectory(of: "\(path)/\(Self.prefix)\(name)", followingLast: false)
+        self.directory = directory
         // Locked before it has its name: an entry without a lock is one that was left behind.
-        let temporary = "\(directory)/.\(Self.prefix)\(name)"
-        file = try Descriptor(opening: temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode: 0o600)
+        let temporary = ".\(Self.prefix)\(name)"
+        file = try directory.create(temporary, O_RDWR)
         do throws(SystemError) {
-            try adoptOwner(file, of: [directory])
+            try directory.adoptOwner(file)
             _ = try systemCall { [number = file.number] in flock(number, LOCK_EX | LOCK_NB) }
             // Without its content, as on a full disk, the entry still shows that the state is in use.
             if let socket { try? file.writeAll(Array(socket.utf8)) }
-            try FileSystem.rename(temporary, to: path)
+            try directory.rename(temporary, to: directory.name)
         } catch {
-            try? FileSystem.remove(temporary)
+            try? directory.remove(temporary)
             throw error
         }
     }
 
-    deinit { try? FileSystem.remove(path) }
+    deinit { try? directory.remove(directory.name) }
 
     /// Returns the running processes that use the directory, without this one. Removes entries that were left behind.
-    package static func running(in directory: String) -> [Running] {
-        (DirectoryListing.names(in: directory) ?? []).sorted().compactMap { name in
+    package static func running(in path: String) -> [Running] {
+        guard let directory = try? JudgedDirectory(at: path), let names = try? directory.names() else { return [] }
+        return names.compactMap { name in
             guard name.hasPrefix(prefix), let process = pid_t(name.dropFirst(prefix.count).prefix { $0 != "-" }),
                 process != getpid()
             else { return nil }
-            return entry(of: process, at: "\(directory)/\(name)")
+            return entry(name, of: process, in: directory)
         }
     }
 
-    private static func entry(of process: pid_t, at path: String) -> Running? {
-        // The directory may belong to another user, whom root need not trust: no link, and nothing that blocks.
-        guard let file = try? Descriptor(opening: path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK) else { return nil }
+    private static func entry(_ name: String, of process: pid_t, in directory: JudgedDirectory) -> Running? {
+        guard let file = try? directory.open(name, O_RDONLY) else { return nil }
         if flock(file.number, LOCK_EX | LOCK_NB) == 0 {
-            try? FileSystem.remove(path)
+            try? directory.remove(name)
             return nil
         }
         let bytes = (try? file.readAll(limit: limit)) ?? []
