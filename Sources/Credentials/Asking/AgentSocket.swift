@@ -55,8 +55,7 @@ struct AgentSocket: ~Copyable {
 
     private static func bound(to path: String) throws(SystemError) -> Descriptor {
         let descriptor = try socket()
-        try address(of: path).bind(descriptor.number)
-        try FileSystem.setMode(0o600, of: path)
+        try SocketPath.bind(descriptor.number, to: path, mode: 0o600)
         try Sockets.passCredentials(descriptor.number)
         return descriptor
     }

@@ -58,7 +58,7 @@ package enum ListenPoint: Sendable, Hashable {
     func setPermissions() throws(ListenError) {
         guard case .unix(let path, let mode) = self else { return }
         do throws(SystemError) {
-            try FileSystem.setMode(mode_t(mode), of: path)
+            try SocketPath.setMode(mode_t(mode), of: path)
         } catch {
             throw ListenError("unix:\(path)", errno: error.code)
         }
@@ -90,9 +90,8 @@ package enum ListenPoint: Sendable, Hashable {
         do throws(SystemError) {
             let socket = Descriptor(owning: try Sockets.makeNonblocking(AF_UNIX))
             removeIfStale(path, at: address)
-            try address.bind(socket.number)
             // No caller can connect before `listen`, and the permissions are set by then. The umask belongs to the whole process.
-            try FileSystem.setMode(mode_t(mode), of: path)
+            try SocketPath.bind(socket.number, to: path, mode: mode_t(mode))
             return try listening(socket)
         } catch {
             throw ListenError("unix:\(path)", errno: error.code)
@@ -113,7 +112,7 @@ package enum ListenPoint: Sendable, Hashable {
             let probe = Descriptor(owning: try Sockets.makeNonblocking(AF_UNIX))
             try address.connect(probe.number)
         } catch {
-            if error.code == ECONNREFUSED { try? FileSystem.remove(path) }
+            if error.code == ECONNREFUSED { SocketPath.remove(path) { $0.st_mode & S_IFMT == S_IFSOCK } }
         }
     }
 
@@ -148,6 +147,7 @@ package struct ListenError: Error, Sendable, Equatable, CustomStringConvertible 
             case EACCES: "; the user of this process may not (ports below 1024 need CAP_NET_BIND_SERVICE)"
             case EADDRNOTAVAIL: "; this machine has no such address"
             case ENOENT: "; make the directory of the socket first"
+            case ELOOP: "; another user may have made a symbolic link on the path"
             default: ""
             }
         reason = "cannot listen at \(place): \(SystemError.message(errno))\(advice)"
@@ -185,6 +185,10 @@ package struct SocketFile: Sendable, Hashable {
     /// Finds the file that is at `path` now; `nil` without one.
     init?(at path: String) {
         guard let status = try? FileSystem.linkStatus(of: path) else { return nil }
+        self.init(path, status)
+    }
+
+    private init(_ path: String, _ status: stat) {
         self.path = path
         (device, inode) = (UInt64(status.st_dev), UInt64(status.st_ino))
     }
@@ -195,6 +199,6 @@ package struct SocketFile: Sendable, Hashable {
     /// To be called while callers can still connect to the socket. Until then no other daemon takes the path, so the file that
     /// was examined is the one that is removed.
     func remove() {
-        if SocketFile(at: path) == self { try? FileSystem.remove(path) }
+        SocketPath.remove(path) { SocketFile(path, $0) == self }
     }
 }
