@@ -56,16 +56,27 @@ extension ReloadRecord {
 
     /// Returns the record of a process; `nil` if it has none.
     static func of(_ process: pid_t, in directory: String) -> ReloadRecord? {
-        // The directory may belong to the daemon's user, whom root need not trust: no link, and nothing that blocks.
-        let bytes = try? FileSystem.contents(
-            of: path(of: process, in: directory), limit: 65_536, flags: O_NOFOLLOW | O_NONBLOCK)
-        return bytes.flatMap { ReloadRecord(String(decoding: $0, as: UTF8.self)) }
+        guard let directory = try? JudgedDirectory(of: path(of: process, in: directory), followingLast: false),
+            let file = try? directory.open(directory.name, O_RDONLY),
+            isMade(file, by: process), let bytes = try? file.readAll(limit: 65_536)
+        else { return nil }
+        return ReloadRecord(String(decoding: bytes, as: UTF8.self))
+    }
+
+    /// Returns true if the process may have made the file: root signals the process, and asks at the socket of the record.
+    ///
+    /// Another user of the directory could name any process. The kernel refuses the signals of other users than root.
+    private static func isMade(_ file: borrowing Descriptor, by process: pid_t) -> Bool {
+        guard geteuid() == 0 else { return true }
+        guard let owner = try? file.status().st_uid else { return false }
+        return ProcessOwner.uid(of: process) == owner
     }
 
     /// Returns the running processes that have a record.
     static func processes(in directory: String) -> [pid_t] {
         var found: [pid_t] = []
-        for name in DirectoryListing.names(in: directory) ?? [] where name.hasPrefix(prefix) {
+        let names = try? JudgedDirectory(at: directory).names()
+        for name in names ?? [] where name.hasPrefix(prefix) {
             guard let process = pid_t(name.dropFirst(prefix.count)) else { continue }
             if isRunning(process) { found.append(process) }
         }
@@ -77,19 +88,25 @@ extension ReloadRecord {
 
     /// Replaces the record of the process atomically. After a failure, only the log has the outcome of a reload.
     func write(of process: pid_t, in directory: String) {
-        let path = Self.path(of: process, in: directory)
-        let temporary = path + "~"
+        guard let directory = try? JudgedDirectory(of: Self.path(of: process, in: directory), followingLast: false)
+        else {
+            return
+        }
+        let temporary = directory.name + "~"
+        // Another user of the directory may have placed a pipe there, whose opening would wait for a reader.
+        try? directory.remove(temporary)
         do throws(SystemError) {
-            try FileSystem.write(Array(text.utf8), to: temporary, mode: 0o600)
-            try FileSystem.rename(temporary, to: path)
+            try directory.create(temporary).writeAll(Array(text.utf8))
+            try directory.rename(temporary, to: directory.name)
         } catch {
-            try? FileSystem.remove(temporary)
+            try? directory.remove(temporary)
         }
     }
 
     /// Removes the record of a process.
     static func remove(of process: pid_t, in directory: String) {
-        try? FileSystem.remove(path(of: process, in: directory))
+        let directory = try? JudgedDirectory(of: path(of: process, in: directory), followingLast: false)
+        if let directory { try? directory.remove(directory.name) }
     }
 
     private static func path(of process: pid_t, in directory: String) -> String { "\(directory)/\(prefix)\(process)" }

@@ -79,6 +79,29 @@ struct ReloadRecordTests {
     func damaged(_ text: String) {
         #expect(ReloadRecord(text) == nil)
     }
+
+    @Test(
+        "a reload record is written in place of a pipe or link, and read only if its process is of the file's user",
+        .enabled(if: geteuid() == 0))
+    func foreignDirectory() throws {
+        let folder = try TemporaryDirectory.make(prefix: "record")
+        defer { TemporaryDirectory.remove(folder) }
+        try #require(unsafe chown(folder, 4711, 4711) == 0)
+        let (record, process) = (ReloadRecord(configuration: "a", count: 1, refusal: nil), getpid())
+        let (path, victim) = ("\(folder)/reload.\(process)", "\(folder)/victim")
+        try FileSystem.write([1], to: victim, mode: 0o600)
+        try #require(unsafe mkfifo(path + "~", 0o600) == 0)
+        try #require(unsafe symlink(victim, path) == 0)
+        record.write(of: process, in: folder)
+        #expect(ReloadRecord.of(process, in: folder) == record)
+        #expect(ReloadRecord.processes(in: folder) == [process])
+        #expect(try FileSystem.contents(of: victim, limit: 9) == [1])
+        // A user who names a process of root as the daemon.
+        try #require(unsafe chown(path, 4711, 4711) == 0)
+        #expect(ReloadRecord.of(process, in: folder) == nil)
+        ReloadRecord.remove(of: process, in: folder)
+        #expect(DirectoryListing.names(in: folder) == ["victim"])
+    }
 }
 
 @Suite("The required fields of credentials")
