@@ -46,9 +46,10 @@ final class AccessFile: Sendable {
         init(errno code: Int32) {
             let error = SystemError(code: code)
             mayPass = error.mayPass
+            let refusal = JudgedDirectory.refusal(code)
             reason =
-                mayPass
-                ? "\(error)"
+                mayPass || refusal != nil
+                ? refusal ?? "\(error)"
                 : "\(error); create its directory (LogsDirectory= of the unit), or let the daemon write there"
         }
     }
@@ -60,31 +61,40 @@ final class AccessFile: Sendable {
             guard copy >= 0 else { throw Fault(errno: errno) }
             return copy
         }
-        let flags = O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK
+        let directory: JudgedDirectory
         do throws(SystemError) {
-            return try FileSystem.open(path, O_WRONLY | flags, mode: 0o640)
+            directory = try JudgedDirectory(of: path, followingLast: false)
         } catch {
-            // A named pipe without a reader can be opened only for both directions, and then buffers lines up to its capacity.
-            if error.code == ENXIO, let both = try? FileSystem.open(path, O_RDWR | flags, mode: 0o640) { return both }
+            throw Fault(errno: error.code)
+        }
+        do throws(SystemError) {
+            return try directory.openLog(mode: 0o640).release()
+        } catch {
             guard error.code == ELOOP, links < maximumLinks else { throw Fault(errno: error.code) }
         }
-        return try open(target(of: path), links: links + 1)
+        return try open(target(of: path, in: directory), links: links + 1)
     }
 
     /// Returns the target of a link. A link that belongs neither to root nor to this process's user could point to any
     /// file, so it is refused.
-    private static func target(of path: String) throws(Fault) -> String {
-        let (owner, target): (uid_t, String)
+    private static func target(of path: String, in directory: JudgedDirectory) throws(Fault) -> String {
+        let owner: uid_t
+        let target: Result<String, SystemError>
         do throws(SystemError) {
-            (owner, target) = (try FileSystem.linkStatus(of: path).st_uid, try FileSystem.target(ofLink: path))
+            owner = try directory.status(of: directory.name).st_uid
+            target = Result { () throws(SystemError) in try directory.target(ofLink: directory.name) }
         } catch {
             throw Fault(errno: error.code)
         }
         guard [0, geteuid()].contains(owner) else {
             throw Fault("it is a symbolic link created by uid \(owner); use the path of the file itself")
         }
-        guard !target.hasPrefix("/") else { return target }
-        return String(path[...(path.lastIndex(of: "/") ?? path.startIndex)]) + target
+        switch target {
+        case .failure(let error): throw Fault(errno: error.code)
+        case .success(let target):
+            guard !target.hasPrefix("/") else { return target }
+            return "\(FileSystem.parent(of: path))/\(target)"
+        }
     }
 
     /// Returns the descriptor of this process for a path such as /dev/stdout.

@@ -44,6 +44,41 @@ final class AccessFileTests {
         #expect(size("file") == -1)
     }
 
+    @Test(
+        "root appends to no file of the system in a directory of another user, and a new log is that user's",
+        .enabled(if: geteuid() == 0))
+    func foreignDirectory() throws {
+        let victim = path("file")
+        AccessFileTests.write("root", to: victim)
+        let service = path("service")
+        try #require(unsafe mkdir(service, 0o700) == 0 && chown(service, 4711, 4711) == 0)
+        defer { unsafe rmdir(service) }
+        let log = "\(service)/log"
+        try #require(unsafe link(victim, log) == 0)
+        let error = #expect(throws: CompositionError.self) { try AccessFile(log) }
+        #expect(error.map { "\($0)" }?.contains("hard link") == true)
+        unsafe unlink(log)
+        // Also through a link of root, which another user could have moved there.
+        try #require(unsafe symlink(victim, log) == 0)
+        #expect(throws: CompositionError.self) { try AccessFile(log) }
+        unsafe unlink(log)
+        try #require(unsafe symlink(folder, "\(service)/inner") == 0)
+        #expect(throws: CompositionError.self) { try AccessFile("\(service)/inner/file") }
+        unsafe unlink("\(service)/inner")
+        #expect(size("file") == 4)
+        try AccessFile(log).write([.bytes(Array("line\n".utf8))])
+        var status = stat()
+        try #require(unsafe stat(log, &status) == 0)
+        #expect(status.st_uid == 4711 && status.st_size == 5)
+        unsafe unlink(log)
+    }
+
+    private static func write(_ text: String, to path: String) {
+        let descriptor = unsafe open(path, O_WRONLY | O_CREAT, 0o600)
+        unsafe Glibc.write(descriptor, text, text.utf8.count)
+        close(descriptor)
+    }
+
     @Test("an access log to a pipe without a reader never blocks")
     func pipe() throws {
         try #require(unsafe mkfifo(path("pipe"), 0o600) == 0)
