@@ -11,7 +11,10 @@ BODY = bytes(range(256)) * 1200
 SLOW = 3.0
 # RestartPreventExitStatus= of the unit.
 FINAL = {64, 78}
-FILE_CALLS = {"open", "write", "fsync", "rename", "fchown", "realpath", "opendir", "stat", "fstat", "mkdir", "link", "unlink", "mlock"}
+FILE_CALLS = {
+    "open", "write", "fsync", "rename", "fchown", "realpath", "opendir", "stat", "fstat", "mkdir", "link", "unlink", "mlock",
+    "openat", "renameat", "fdopendir", "fstatat", "mkdirat", "linkat", "unlinkat", "readlinkat",
+}
 
 
 class Scenario:

@@ -122,6 +122,7 @@ enum AdminAddresses {
     /// A failure is reported when the socket cannot be opened.
     static func makeDirectory(for settings: Settings) {
         guard settings.admin.addresses.isEmpty else { return }
-        try? FileSystem.makeDirectory(RuntimeDirectory.locate(environment: Process.environment), mode: 0o755)
+        let path = RuntimeDirectory.locate(environment: Process.environment)
+        try? JudgedDirectory(of: path, followingLast: false).makeDirectory(mode: 0o755)
     }
 }

@@ -65,10 +65,10 @@ struct LocalDiagnosis {
 
     /// Writes a small file, which shows if the disk is full, and removes it. Throws if that is impossible.
     private static func probe(_ directory: String) throws(SystemError) {
-        let path = "\(directory)/.doctor-\(getpid())"
-        defer { try? FileSystem.remove(path) }
         // The directory may belong to another user, whose links root must not follow.
-        let file = try Descriptor(opening: path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode: 0o600)
+        let opened = try JudgedDirectory(of: "\(directory)/.doctor-\(getpid())", followingLast: false)
+        let file = try opened.create(opened.name)
+        defer { try? opened.remove(opened.name) }
         try file.writeAll([UInt8](repeating: 0x20, count: 4096))
     }
 

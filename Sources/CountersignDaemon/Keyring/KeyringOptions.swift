@@ -73,7 +73,8 @@ struct KeyringLocation {
             _ = Secret(taking: &text)
         }
         do throws(SystemError) {
-            try Descriptor(opening: keyFile, O_WRONLY | O_CREAT | O_EXCL, mode: 0o600).writeAll(text)
+            let directory = try JudgedDirectory(of: keyFile, followingLast: false)
+            try directory.create(directory.name).writeAll(text)
         } catch {
             throw Failure("cannot make the key file \(keyFile): \(error)", code: EX_UNAVAILABLE)
         }
