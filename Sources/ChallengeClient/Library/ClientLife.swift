@@ -144,8 +144,7 @@ final class ClientShared: Sendable {
         registry = HandlerRegistry(configuration, calls: calls)
         connections = configuration.connections.settings
         services = ClientServices(
-            gate: gate, credentials: configuration.credentials, state: configuration.state, wallClock: Self.wallClock,
-            observer: logins)
+            gate: gate, state: configuration.state, wallClock: Self.wallClock, observer: logins)
     }
 
     /// Returns the settings of the server at `origin`, with its logins.
@@ -156,7 +155,8 @@ final class ClientShared: Sendable {
         return UpstreamPlan(
             name: origin.description, base: WebURL(origin: origin, path: "/"), connections: connections,
             timeouts: timeouts, replay: ReplayTiers(memory: configuration.limits.replay),
-            logins: registry.logins(at: origin), loginOrigins: registry.loginOrigins)
+            logins: registry.logins(at: origin), loginOrigins: registry.loginOrigins
+        ).asking(PlanSources(configuration.credentials))
     }
 
     /// Returns milliseconds since 1970.

@@ -181,7 +181,7 @@ extension ClientSite {
         let plan = shared.plan(for: login.key.origin)
         let services = shared.services
         let conversation = services.conversation(
-            for: login.key, credentials: services.credentials,
+            for: login.key, credentials: plan.sources.credentials,
             sideRequests: runtime.logins.sideRequests(for: login, at: plan, cause: LoginCause(.command)))
         let logins = shared.logins
         logins.began()

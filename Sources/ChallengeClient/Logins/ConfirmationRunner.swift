@@ -79,11 +79,11 @@ final class ConfirmationRunner {
         challenge: ExaminedResponse?, _ cause: LoginCause
     ) {
         let login = slot.login.login(LoginOccasion(scope: slot.scope, challenge: challenge))
-        let services = services
+        let (services, sources) = (services, plan.sources)
         let key = slot.key
         let conversation = Conversation(
             sideRequests: runtime.logins.sideRequests(for: slot.login, at: plan, cause: cause),
-            credentials: services.credentials,
+            credentials: sources.credentials,
             attempts: services.gate, state: services.state,
             turns: services.turns(LoginLimit(plan.timeouts.login, on: loop)), now: services.wallClock)
         let (deadline, limit) = (LoginDeadline(on: loop), plan.timeouts.login)
@@ -119,7 +119,9 @@ final class ConfirmationRunner {
                 if confirmation == .over, isOthers { confirmation = .unknown }
                 if confirmation == .over {
                     let failure =
-                        if let refusal = result.refusal { refusal.failure } else { await services.close(use, for: key) }
+                        if let refusal = result.refusal { refusal.failure } else {
+                            await services.close(use, for: key, asking: sources)
+                        }
                     services.observer.loginEnded(key, .failure(failure), cause, after: .zero)
                     // If the credential was replaced meanwhile, waiters are not failed: they log in with the new value.
                     if services.credentialVersions?.isReplaced(use.credential) != true {

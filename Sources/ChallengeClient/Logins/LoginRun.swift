@@ -108,26 +108,29 @@ extension SessionLogin {
 extension ClientServices {
     /// Runs `login` once and reports its steps to the observer. Returns also the duration.
     ///
-    /// Without `limit` there is no time limit, except `turnLimit` for the wait for logins of other processes.
+    /// It asks `sources` for credentials. Without `limit` there is no time limit, except `turnLimit` for the wait for logins of other
+    /// processes.
     package func run(
-        _ login: any SessionLogin, for key: SessionKey, sideRequests: any SideRequests, within limit: LoginLimit? = nil,
-        turnWithin turnLimit: LoginLimit? = nil
+        _ login: any SessionLogin, for key: SessionKey, asking sources: PlanSources, sideRequests: any SideRequests,
+        within limit: LoginLimit? = nil, turnWithin turnLimit: LoginLimit? = nil
     ) async -> (Result<Session, LoginFailure>, Duration) {
-        let end = await end(of: login, for: key, sideRequests: sideRequests, within: limit, turnWithin: turnLimit)
+        let end = await end(
+            of: login, for: key, asking: sources, sideRequests: sideRequests, within: limit, turnWithin: turnLimit)
         end.turn?.end()
         return (end.result, end.duration)
     }
 
     /// Runs `login` once, as `run`. The turn of a session that a request has to try is the caller's to end.
     func end(
-        of login: any SessionLogin, for key: SessionKey, sideRequests: any SideRequests, within limit: LoginLimit?,
-        turnWithin turnLimit: LoginLimit? = nil
+        of login: any SessionLogin, for key: SessionKey, asking sources: PlanSources, sideRequests: any SideRequests,
+        within limit: LoginLimit?, turnWithin turnLimit: LoginLimit? = nil
     ) async -> LoginEnd {
         let loop = limit?.loop
         let began = loop?.clockNow ?? .read()
-        let recorder = credentialVersions.map { CredentialVersions.RecordingProvider(credentials, $0) }
+        let recorder = credentialVersions.map { CredentialVersions.RecordingProvider(sources, $0) }
         let conversation = conversation(
-            for: key, credentials: recorder ?? credentials, sideRequests: sideRequests, turns: turns(limit ?? turnLimit)
+            for: key, credentials: recorder ?? sources.credentials, sideRequests: sideRequests,
+            turns: turns(limit ?? turnLimit)
         )
         // The check of the latch reads the credential, and its source may hang like a server.
         let steps: @Sendable (Conversation) async -> LoginEnd = { [self] conversation in
@@ -145,9 +148,9 @@ extension ClientServices {
     ///
     /// Without this check, each request of a caller would ask the server for a challenge. `nil` if the credential has
     /// changed, or cannot be looked up.
-    func closedLatch(of key: SessionKey) async -> LoginFailure? {
+    func closedLatch(of key: SessionKey, asking sources: PlanSources) async -> LoginFailure? {
         await closedLatch(
-            of: key, conversation(for: key, credentials: credentials, sideRequests: NoSideRequests()))
+            of: key, conversation(for: key, credentials: sources.credentials, sideRequests: NoSideRequests()))
     }
 
     private func closedLatch(of key: SessionKey, _ conversation: Conversation) async -> LoginFailure? {
@@ -162,10 +165,10 @@ extension ClientServices {
     }
 
     /// Closes the latch of a credential that was refused outside of a login. Returns the failure when the latch is on disk.
-    func close(_ use: CredentialUse, for key: SessionKey) async -> LoginFailure {
+    func close(_ use: CredentialUse, for key: SessionKey, asking sources: PlanSources) async -> LoginFailure {
         await use.reject(
             .rejected, serverWait: nil,
-            in: conversation(for: key, credentials: credentials, sideRequests: NoSideRequests()))
+            in: conversation(for: key, credentials: sources.credentials, sideRequests: NoSideRequests()))
     }
 
     /// Returns the turns of logins that wait for other processes within `limit`.

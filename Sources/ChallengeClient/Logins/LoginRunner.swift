@@ -225,17 +225,18 @@ package final class LoginRunner {
         _ slot: RouteSessions.Slot, at plan: UpstreamPlan, challenge: ExaminedResponse?, target: WebURL? = nil,
         _ cause: LoginCause, replacing replaced: PendingLogout? = nil
     ) {
-        let isShared = services.sharing?.isShared(slot.key) == true
+        let isShared = services.sharing?.isShared(slot.key, in: plan.sources.generation) == true
         let login = slot.login.login(
             LoginOccasion(scope: slot.scope, challenge: challenge, target: target, isShared: isShared))
         let sideRequests = sideRequests(for: slot.login, at: plan, cause: cause)
-        let services = services
+        let (services, sources) = (services, plan.sources)
         let key = slot.key
         let limit = LoginLimit(plan.timeouts.login, on: loop)
         Task(executorPreference: loop) {
             let run: @Sendable (any SessionLogin) async -> Result<Session, LoginFailure> = { login in
                 services.observer.loginBegan(key, cause)
-                let end = await services.end(of: login, for: key, sideRequests: sideRequests, within: limit)
+                let end = await services.end(
+                    of: login, for: key, asking: sources, sideRequests: sideRequests, within: limit)
                 if let turn = end.turn { services.trials.keep(turn, for: key, within: limit) }
                 services.observer.loginEnded(key, end.result, cause, after: end.duration)
                 return end.result
@@ -244,8 +245,11 @@ package final class LoginRunner {
             if let sharing = services.sharing {
                 ended = await limit.result(inTurnFor: key, login: { await run(login) }) { login in
                     // If nothing is sent, other nodes do not have to wait, even if the latch is opened meanwhile.
-                    if let failure = await services.closedLatch(of: key) { return await run(RefusedLogin(failure)) }
-                    return await sharing.logIn(key, isRenewal: cause.isRenewal, by: login)
+                    if let failure = await services.closedLatch(of: key, asking: sources) {
+                        return await run(RefusedLogin(failure))
+                    }
+                    return await sharing.logIn(
+                        key, in: sources.generation, isRenewal: cause.isRenewal, by: login)
                 }
             } else {
                 ended = await run(login)
@@ -275,7 +279,7 @@ package final class LoginRunner {
     func end(_ pending: PendingLogout, _ done: @escaping @Sendable () -> Void) {
         let services = services
         let conversation = services.conversation(
-            for: pending.key, credentials: services.credentials,
+            for: pending.key, credentials: pending.plan.sources.credentials,
             sideRequests: LoopSideRequests(runtime: runtime, plan: pending.plan, login: pending.key.challenge))
         Task(executorPreference: loop) {
             do throws(LoginFailure) {

@@ -3,7 +3,7 @@
 
 package import ChallengeHandling
 
-/// The state shared by all workers: sessions, attempts, and the providers for conversations.
+/// The state shared by all workers: sessions, attempts, and the ports for conversations.
 package final class ClientServices: Sendable {
     /// Decides which values may be sent, and holds the sessions.
     package let gate: SharedAttemptGate
@@ -11,7 +11,6 @@ package final class ClientServices: Sendable {
     let processTag = UInt32.random(in: .min ... .max)
     /// The workers and their loops.
     package let roster = WorkerRoster()
-    let credentials: any CredentialProvider
     let state: any StateStore
     /// The locks of logins that this process shares with others; `nil` if no other process uses its state.
     let locks: (any LoginLocks)?
@@ -36,8 +35,7 @@ package final class ClientServices: Sendable {
 
     /// Creates services; `wallClock` returns milliseconds since 1970, `chance` a random number in 0..<1.
     package init(
-        gate: SharedAttemptGate, credentials: any CredentialProvider, state: any StateStore,
-        locks: (any LoginLocks)? = nil,
+        gate: SharedAttemptGate, state: any StateStore, locks: (any LoginLocks)? = nil,
         wallClock: @escaping @Sendable () -> Int64, chance: @escaping @Sendable () -> Double = { .random(in: 0..<1) },
         observer: any LoginObserver, replay: ReplaySpool? = nil,
         credentialVersions: CredentialVersions? = nil, sharing: (any SessionSharing)? = nil,
@@ -48,7 +46,6 @@ package final class ClientServices: Sendable {
         self.sharing = sharing
         self.credentialVersions = credentialVersions
         self.chance = chance
-        self.credentials = credentials
         self.state = state
         self.locks = locks
         self.wallClock = wallClock

@@ -8,11 +8,26 @@ internal import Synchronization
 ///
 /// Finds sessions established with an outdated value, so that they are replaced before the server refuses them.
 package final class CredentialVersions: Sendable {
-    /// One value of a credential, with the rising number of its lookup.
+    /// The place of a lookup in the order of all lookups.
+    ///
+    /// A lookup in the sources of a later configuration is later, whenever it began: logins of the earlier one may still look up.
+    package struct LookupNumber: Sendable, Equatable, Comparable {
+        /// The number of the configuration whose sources were asked.
+        let generation: UInt64
+        /// The number of the lookup, which rises.
+        let number: UInt64
+
+        /// Returns true if the left one is earlier.
+        package static func < (left: Self, right: Self) -> Bool {
+            (left.generation, left.number) < (right.generation, right.number)
+        }
+    }
+
+    /// One value of a credential, with the number of its lookup.
     struct ObservedVersion: Sendable, Equatable {
         /// The digest; empty if no source knew the credential.
         var digest: [UInt8]
-        var number: UInt64
+        var number: LookupNumber
     }
 
     private struct State: Sendable {
@@ -25,12 +40,21 @@ package final class CredentialVersions: Sendable {
         /// The values last seen by the watch.
         var present: [String: ObservedVersion] = [:]
         var lastNumber: UInt64 = 0
+        /// The configuration in force.
+        var generation: UInt64 = 0
+        /// The credentials that were looked up in the sources of the configuration in force.
+        var compared: Set<String> = []
 
         /// Returns true if one of `values` was replaced since. A removed credential does not count.
         func isOutdated(_ values: [String: ObservedVersion]) -> Bool {
             values.contains { name, observed in
                 present[name].map { !$0.digest.isEmpty && observed.isOlder(than: $0) } ?? false
             }
+        }
+
+        /// Records that a lookup of that number, in the present sources, has said what there is to say about a credential.
+        mutating func compare(_ name: String, _ number: LookupNumber) {
+            if number.generation == generation { compared.insert(name) }
         }
     }
 
@@ -50,11 +74,41 @@ package final class CredentialVersions: Sendable {
         state.withLock { Set($0.used.values.flatMap(\.keys)) }
     }
 
-    /// Returns the number of a lookup that begins now.
-    package func beginLookup() -> UInt64 {
+    /// Puts the configuration of that number in force: the values that logins found in earlier sources must be compared.
+    package func begin(_ generation: UInt64) {
+        state.withLock { state in
+            guard generation > state.generation else { return }
+            (state.generation, state.compared) = (generation, [])
+        }
+    }
+
+    /// The credentials whose value a login found in earlier sources, and that were not looked up in the present ones yet.
+    ///
+    /// A login that began before a reload may find its value after the reload, and end later still.
+    package var uncompared: Set<String> {
+        state.withLock { state in
+            guard state.generation > 0 else { return [] }
+            var names: Set<String> = []
+            for values in state.used.values {
+                for (name, observed) in values
+                where observed.number.generation < state.generation && !state.compared.contains(name) {
+                    names.insert(name)
+                }
+            }
+            return names
+        }
+    }
+
+    /// Records that a lookup of that number cannot tell the value of a credential: only a person can.
+    package func recordUnknown(_ name: String, number: LookupNumber) {
+        state.withLock { $0.compare(name, number) }
+    }
+
+    /// Returns the number of a lookup that begins now, in the sources of that configuration; by default, of the one in force.
+    package func beginLookup(in generation: UInt64? = nil) -> LookupNumber {
         state.withLock { state in
             state.lastNumber += 1
-            return state.lastNumber
+            return LookupNumber(generation: generation ?? state.generation, number: state.lastNumber)
         }
     }
 
@@ -62,9 +116,10 @@ package final class CredentialVersions: Sendable {
     ///
     /// Returns true if the value differs from one that a login used before.
     @discardableResult
-    package func recordLookup(of name: String, as credential: Credential?, number: UInt64) -> Bool {
+    package func recordLookup(of name: String, as credential: Credential?, number: LookupNumber) -> Bool {
         let observed = ObservedVersion(digest: credential.map(digest) ?? [], number: number)
         return state.withLock { state in
+            state.compare(name, number)
             if let present = state.present[name], present.number >= number { return false }
             let isChange = state.present.updateValue(observed, forKey: name)?.digest != observed.digest
             return isChange && state.used.values.contains { $0[name].map { $0.isOlder(than: observed) } ?? false }
@@ -88,8 +143,8 @@ package final class CredentialVersions: Sendable {
     package func isReplaced(_ digest: [UInt8], of name: String) -> Bool {
         state.withLock { state in
             var last = state.present[name]
-            for case let observed? in state.used.values.lazy.map({ $0[name] }) where observed.number > last?.number ?? 0
-            {
+            for case let observed? in state.used.values.lazy.map({ $0[name] })
+            where last.map({ observed.number > $0.number }) ?? true {
                 last = observed
             }
             return last.map { $0.digest != digest } ?? false
@@ -153,28 +208,28 @@ package final class CredentialVersions: Sendable {
         }
     }
 
-    /// A credential provider that records the lookups of one login.
+    /// A credential provider that records the lookups of one login in the sources of its plan.
     final class RecordingProvider: CredentialProvider {
-        private let credentials: any CredentialProvider
+        private let sources: PlanSources
         private let versions: CredentialVersions
         private let seen = Mutex<[String: ObservedVersion]>([:])
 
-        init(_ credentials: any CredentialProvider, _ versions: CredentialVersions) {
-            self.credentials = credentials
+        init(_ sources: PlanSources, _ versions: CredentialVersions) {
+            self.sources = sources
             self.versions = versions
         }
 
         var observations: [String: ObservedVersion] { seen.withLock { $0 } }
 
         func credential(named name: String) async throws(CredentialError) -> Credential? {
-            let number = versions.beginLookup()
-            let found = try await credentials.credential(named: name)
+            let number = versions.beginLookup(in: sources.generation)
+            let found = try await sources.credentials.credential(named: name)
             let observed = ObservedVersion(digest: found.map(versions.digest) ?? [], number: number)
             seen.withLock { $0[name] = observed }
             return found
         }
 
-        func advice(onMissing name: String) -> String { credentials.advice(onMissing: name) }
+        func advice(onMissing name: String) -> String { sources.credentials.advice(onMissing: name) }
     }
 }
 

@@ -12,13 +12,14 @@ package protocol SessionSharing: Sendable {
 
     /// Establishes the session of `key`, by `login` or from another node's login.
     ///
-    /// The end of `login` is reported to the other nodes. Returns `nil` if another node renews the session; the held one stays in use.
+    /// The configuration of `generation` names the session, so that none of another configuration is used. The end of `login` is
+    /// reported to the other nodes. Returns `nil` if another node renews the session; the held one stays in use.
     func logIn(
-        _ key: SessionKey, isRenewal: Bool, by login: () async -> Result<Session, LoginFailure>
+        _ key: SessionKey, in generation: UInt64, isRenewal: Bool, by login: () async -> Result<Session, LoginFailure>
     ) async -> Result<Session, LoginFailure>?
 
-    /// Returns true if the session of `key` is shared. No node may end it for itself.
-    func isShared(_ key: SessionKey) -> Bool
+    /// Returns true if the configuration of `generation` shares the session of `key`. No node may end it for itself.
+    func isShared(_ key: SessionKey, in generation: UInt64) -> Bool
 
     /// Ends the sessions of `keys` on all nodes.
     func dropSessions(of keys: [SessionKey])

@@ -55,8 +55,10 @@ package struct UpstreamPlan: Sendable {
     package var check: UpstreamCheckPlan?
     /// The scopes that its resources have named.
     let learned = LearnedScopes()
+    /// The credential sources of its logins. Without any, no login finds a credential.
+    package private(set) var sources = PlanSources(FixedCredentials())
     /// The upstream's variants for callers whose challenges use other credentials.
-    package let identities: [UpstreamPlan]
+    package private(set) var identities: [UpstreamPlan]
     /// The index of a variant, by caller.
     private let indexOfCaller: [CallerIdentity: Int]
     /// The base path without the slash at its end, as bytes.
@@ -86,6 +88,14 @@ package struct UpstreamPlan: Sendable {
         self.loginConnections = LoginConnections(loginConnections, of: logins)
         self.loginOrigins = loginOrigins.union([base.origin])
         basePath = Array((base.path.hasSuffix("/") ? base.path.dropLast() : Substring(base.path)).utf8)
+    }
+
+    /// Returns the plan with the credential sources of its logins, for all callers.
+    package func asking(_ sources: PlanSources) -> UpstreamPlan {
+        var plan = self
+        plan.sources = sources
+        plan.identities = identities.map { $0.asking(sources) }
+        return plan
     }
 
     /// Returns the settings of connections to `origin` for requests of the login named `login`; nil means any login.

@@ -116,7 +116,9 @@ struct DoctorCommand: ParsableCommand {
         do {
             context = try DaemonContext(
                 settings: settings, stateDirectory: state.path, observer: SilentObserver(), asker: LoginCommand.asker)
-            plans = try ProxyComposition(settings: settings, material: context.material).upstreams()
+            plans = try ProxyComposition(
+                settings: settings, material: context.material, sources: context.sources.present.sources
+            ).upstreams()
         } catch let error as CompositionError {
             add(
                 [.failed("local", "tls", error.description, "fix the configuration", code: EX_CONFIG)], to: &report)

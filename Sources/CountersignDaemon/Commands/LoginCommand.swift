@@ -72,7 +72,8 @@ struct LoginRuns {
     /// The logins of `settings`, or only those named `challenge`.
     init(settings: Settings, challenge: String?, context: DaemonContext) throws {
         self.context = context
-        let composition = ProxyComposition(settings: settings, material: context.material)
+        let composition = ProxyComposition(
+            settings: settings, material: context.material, sources: context.sources.present.sources)
         for plan in try composition.upstreams().flatMap(\.forEverybody) { add(plan, meaning: challenge) }
     }
 
@@ -132,7 +133,8 @@ struct LoginRuns {
         if isOnDemand { services.gate.renewBudget(of: key.challenge) }
         let before = transcript.requests
         var (result, duration) = await services.run(
-            login, for: key, sideRequests: sideRequests, turnWithin: LoginLimit(run.plan.timeouts.login, on: loop.loop))
+            login, for: key, asking: run.plan.sources, sideRequests: sideRequests,
+            turnWithin: LoginLimit(run.plan.timeouts.login, on: loop.loop))
         if case .success(let session) = result, session.isEmpty {
             let detail =
                 "The server's answer at the requested address started no login, so none was run: it demanded none, or one "

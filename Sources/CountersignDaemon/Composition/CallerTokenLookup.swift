@@ -55,22 +55,21 @@ final class CallerTokenLookup: Sendable {
         return faults ?? [:]
     }
 
-    /// Looks up the tokens in credentials that are new in `names`, and forgets those of all others.
+    /// Looks up the tokens in the credentials `names`, whose sources may be new, and forgets those of all others.
     ///
     /// Blocks the calling thread, the main one, at most for `limit`. Later results count as well.
     func load(_ names: Set<String>, on loop: (any TaskExecutor)?, within limit: Duration) {
-        let added = state.withLock { state in
+        state.withLock { state in
             let added = names.subtracting(state.names)
             state.names = names
             state.faults = state.faults.filter { names.contains($0.key) }
             state.dueAt = state.dueAt.filter { names.contains($0.key) }
             for name in added { state.faults[name] = "is not looked up yet" }
-            return added
         }
         tokens.keep(names)
-        guard let loop, !added.isEmpty else { return }
-        let pending = CountDownLatch(added.count)
-        for name in added {
+        guard let loop, !names.isEmpty else { return }
+        let pending = CountDownLatch(names.count)
+        for name in names {
             Task(executorPreference: loop) {
                 await self.lookUp(name)
                 pending.countDown()
@@ -103,14 +102,22 @@ final class CallerTokenLookup: Sendable {
     }
 
     private func lookUp(_ name: String) async {
+        let present = sources.present
+        let found: Result<(Credential?, isWatched: Bool), CredentialError>
         do throws(CredentialError) {
-            switch try await sources.watched(named: name) {
-            case .known(let credential): record(name, credential, isWatched: true)
-            case .unknown: record(name, try await sources.credential(named: name), isWatched: false)
+            switch try await present.watched(named: name) {
+            case .known(let credential): found = .success((credential, isWatched: true))
+            case .unknown: found = .success((try await present.credential(named: name), isWatched: false))
             }
         } catch {
-            // The value is unknown, not gone: a token that was known stays.
-            record(name, fault: error.reason)
+            found = .failure(error)
+        }
+        // A token of sources that were replaced meanwhile names nobody.
+        guard sources.present === present else { return await lookUp(name) }
+        switch found {
+        case .success(let (credential, isWatched)): record(name, credential, isWatched: isWatched)
+        // The value is unknown, not gone: a token that was known stays.
+        case .failure(let error): record(name, fault: error.reason)
         }
     }
 

@@ -15,9 +15,8 @@ final class CredentialComposition: CredentialProvider {
     private let oneTimePasswords: any OneTimePasswords
     private let answers: AskedFields
     private let passphrases = Mutex<[String: AskedPassphrase]>([:])
-    private let store: Mutex<CredentialStore>
-    /// Sources that gave the last value of each credential.
-    private let valueSources = Mutex<[String: AnsweringSource]>([:])
+    private let lastGeneration = Atomic<UInt64>(0)
+    private let inForce: Mutex<CredentialSnapshot>
 
     /// The sources of `settings`.
     ///
@@ -30,17 +29,23 @@ final class CredentialComposition: CredentialProvider {
         self.asker = asker
         self.oneTimePasswords = oneTimePasswords
         answers = AskedFields(asker: asker)
-        store = Mutex(CredentialStore(sources: []))
-        replace(settings, needed: needed)
+        inForce = Mutex(CredentialSnapshot(CredentialStore(sources: []), generation: 0))
+        replace(by: snapshot(of: settings, needed: needed))
     }
 
-    /// Replaces the sources by those of other settings. `needed` lists the required fields of each credential.
-    func replace(_ settings: CredentialSettings, needed: [String: [String]]) {
-        let made = CredentialStore(
+    /// Returns the sources of other settings, for their plan. `needed` lists the required fields of each credential.
+    func snapshot(of settings: CredentialSettings, needed: [String: [String]]) -> CredentialSnapshot {
+        let store = CredentialStore(
             sources: sources(settings), asked: settings.asked, answers: answers, oneTimePasswords: oneTimePasswords,
             needed: needed)
-        store.withLock { $0 = made }
+        return CredentialSnapshot(store, generation: lastGeneration.wrappingAdd(1, ordering: .relaxed).newValue)
     }
+
+    /// Puts the sources of other settings in force, once their plan is.
+    func replace(by snapshot: CredentialSnapshot) { inForce.withLock { $0 = snapshot } }
+
+    /// The sources of the configuration in force.
+    var present: CredentialSnapshot { inForce.withLock { $0 } }
 
     /// Forgets the typed answers of these credentials, and all prompts that were declined.
     func forgetAnswers(of credentials: Set<String>) {
@@ -50,39 +55,10 @@ final class CredentialComposition: CredentialProvider {
     }
 
     func credential(named name: String) async throws(CredentialError) -> Credential? {
-        let store = store.withLock { $0 }
-        let credential = try await store.credential(named: name)
-        note(credential, named: name)
-        return credential
+        try await present.credential(named: name)
     }
 
-    /// Returns the source that gave the last value of a credential; nil if it was not looked up yet.
-    func valueSource(of name: String) -> AnsweringSource? { valueSources.withLock { $0[name] } }
-
-    private func note(_ credential: Credential?, named name: String) {
-        valueSources.withLock { $0[name] = credential?.source }
-    }
-
-    func advice(onMissing name: String) -> String { store.withLock { $0 }.advice(onMissing: name) }
-
-    /// States of the files that credentials are read from.
-    var files: FileStates { store.withLock { $0 }.files }
-
-    /// Returns the credential's present value if a lookup without a prompt can find it.
-    func watched(named name: String) async throws(CredentialError) -> WatchedCredential {
-        let store = store.withLock { $0 }
-        let found = try await store.watched(named: name)
-        if case .known(let credential) = found { note(credential, named: name) }
-        return found
-    }
-
-    /// Returns the credential's present value if a lookup without a prompt can find it, also by a helper.
-    func unprompted(named name: String) async throws(CredentialError) -> WatchedCredential {
-        let store = store.withLock { $0 }
-        let found = try await store.unprompted(named: name)
-        if case .known(let credential) = found { note(credential, named: name) }
-        return found
-    }
+    func advice(onMissing name: String) -> String { present.advice(onMissing: name) }
 
     private func sources(_ settings: CredentialSettings) -> [any CredentialLookup] {
         let environment = Process.environment

@@ -81,14 +81,14 @@ final class DaemonContext: Sendable {
         conversations = ConversationLog(next: observer, now: SystemClock.wallClock)
         loginMeter = LoginMeter(next: conversations)
         let credentialVersions = CredentialVersions(digest: attempts.digest)
+        credentialVersions.begin(sources.present.generation)
         latchedValues = LatchedValues(gate: gate, versions: credentialVersions, sources: sources)
         sharing = shared?.sharing(
             SharingContext(
-                gate: gate, limits: limits, credentials: sources, credentialVersions: credentialVersions,
-                observer: loginMeter,
+                gate: gate, limits: limits, credentialVersions: credentialVersions, observer: loginMeter,
                 version: attempts.digest, wallClock: SystemClock.wallClock))
         services = ClientServices(
-            gate: gate, credentials: sources, state: state, locks: Self.loginLocks(in: state, gate),
+            gate: gate, state: state, locks: Self.loginLocks(in: state, gate),
             wallClock: SystemClock.wallClock, observer: loginMeter, replay: Self.replaySpool(settings),
             credentialVersions: credentialVersions, sharing: sharing)
         ownHandlers.calls.begin { [services] in services.roster.loop }
@@ -132,9 +132,15 @@ final class DaemonContext: Sendable {
         return lookups.wait(atMost: limit)
     }
 
-    /// Applies new settings: the credential sources and the budget for request bodies.
-    func reload(_ settings: Settings) {
-        sources.replace(settings.credentials, needed: settings.neededFields)
+    /// Returns the credential sources of new settings, for their plan.
+    func snapshot(of settings: Settings) -> CredentialSnapshot {
+        sources.snapshot(of: settings.credentials, needed: settings.neededFields)
+    }
+
+    /// Applies new settings whose plan is in force: the credential sources and the budget for request bodies.
+    func reload(_ settings: Settings, _ snapshot: CredentialSnapshot) {
+        sources.replace(by: snapshot)
+        services.credentialVersions?.begin(snapshot.generation)
         services.replay?.limit = settings.limits.replay
         // With another configuration a refused resource may be allowed, and a form understood.
         services.gate.change {
@@ -149,9 +155,10 @@ extension DaemonContext {
     ///
     /// Latches of earlier values stay stored, so that a value that returns is not sent again, but they block no login now.
     func presentLatches(now: Int64) -> [ClosedLatch] {
-        services.gate.closed(now: now, replacedIn: services.credentialVersions).map { latch in
+        let present = sources.present
+        return services.gate.closed(now: now, replacedIn: services.credentialVersions).map { latch in
             var latch = latch
-            latch.source = latch.key.flatMap { sources.valueSource(of: $0.credential) }
+            latch.source = latch.key.flatMap { present.valueSource(of: $0.credential) }
             return latch
         }
     }

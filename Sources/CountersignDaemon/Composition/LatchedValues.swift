@@ -52,11 +52,13 @@ final class LatchedValues: Sendable {
     }
 
     private func lookUp(_ name: String) async {
-        let number = versions.beginLookup()
+        let present = sources.present
+        let number = versions.beginLookup(in: present.generation)
         do throws(CredentialError) {
-            guard case .known(let credential) = try await sources.unprompted(named: name) else { return }
+            guard case .known(let credential) = try await present.unprompted(named: name) else { return }
             versions.recordLookup(of: name, as: credential, number: number)
-            if let credential { recordShared(credential) }
+            // A value of sources that were replaced meanwhile belongs to no login.
+            if let credential, sources.present === present { recordShared(credential) }
         } catch {
             logger.debug(
                 "credential cannot be read", metadata: ["credential": "\(name)", "reason": "\(error.reason)"])

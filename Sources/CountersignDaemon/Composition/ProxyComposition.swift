@@ -17,6 +17,8 @@ struct ProxyComposition {
 
     let settings: Settings
     let material: LoginMaterial
+    /// Credential sources of the logins. Without any, no login finds a credential.
+    var sources = PlanSources(FixedCredentials())
     /// Sockets that the service manager opened, by name.
     var inherited: [String: [Int32]] = [:]
     /// Tokens of callers, which the daemon looks up.
@@ -95,7 +97,8 @@ struct ProxyComposition {
         return UpstreamPlan(
             name: upstream.name, base: upstream.url, connections: connections,
             timeouts: upstream.timeouts, replay: upstream.replay, forwarding: upstream.forwarding, logins: logins,
-            loginOrigins: origins, loginConnections: loginConnections, identities: identities)
+            loginOrigins: origins, loginConnections: loginConnections, identities: identities
+        ).asking(sources)
     }
 
     /// Returns the rules with which a listener accepts and routes requests.

@@ -93,6 +93,7 @@ extension SharingPlan {
         let unshared = Set(logins.filter { !$0.isShareable }.map(\.key.challenge))
         self.init(
             keys: logins.filter { $0.refusal == nil }.map(\.key),
+            sources: upstreams.first?.sources ?? PlanSources(FixedCredentials()),
             name: { key in
                 guard !unshared.contains(key.challenge), let fingerprint = fingerprints[key] else { return nil }
                 func digest(_ text: String) -> String {

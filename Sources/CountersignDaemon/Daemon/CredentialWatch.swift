@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import Basics
 internal import ChallengeClient
 internal import ChallengeHandling
 internal import Credentials
@@ -16,10 +17,14 @@ internal import System
 /// notices replaced directories, changed links, and changes on network file systems.
 final class CredentialWatch: Sendable {
     private static let period = Duration.seconds(2)
+    /// Interval in ms between look-ups of credentials that must be compared, if their source fails.
+    private static let retryPeriod: Int64 = 10_000
 
     private struct State: Sendable {
         var files: FileStates?
         var isReading = false
+        /// Time from which credentials that must be compared are looked up again.
+        var compareAt: Int64 = 0
     }
 
     private let sources: CredentialComposition
@@ -69,11 +74,13 @@ final class CredentialWatch: Sendable {
     }
 
     private func poll() {
-        let files = sources.files
+        let files = sources.present.files
+        let mustCompare = !versions.uncompared.isEmpty
         // Not on the runtime's thread pool: the unit forbids the thread priorities that it needs.
         let loop = roster.loop
         let reads = state.withLock { state in
-            guard loop != nil, !state.isReading, state.files != files else { return false }
+            let isDue = mustCompare && SystemClock.wallClock() >= state.compareAt
+            guard loop != nil, !state.isReading, isDue || state.files != files else { return false }
             // Stored before the files are read, so that the next poll notices later changes.
             state.files = files
             state.isReading = true
@@ -86,20 +93,30 @@ final class CredentialWatch: Sendable {
 
     /// Looks up all watched credentials and logs their changes.
     private func read() async {
+        let uncompared = versions.uncompared
+        var compareAt: Int64 = 0
         for name in versions.names.union(otherNames()).sorted() {
             do throws(CredentialError) {
-                let number = versions.beginLookup()
-                guard case .known(let credential) = try await sources.watched(named: name) else { continue }
+                let present = sources.present
+                let number = versions.beginLookup(in: present.generation)
+                let found =
+                    uncompared.contains(name)
+                    ? try await present.unprompted(named: name) : try await present.watched(named: name)
+                guard case .known(let credential) = found else {
+                    if uncompared.contains(name) { versions.recordUnknown(name, number: number) }
+                    continue
+                }
                 guard versions.recordLookup(of: name, as: credential, number: number) else { continue }
                 logger.notice(
                     credential == nil ? "credential removed" : "credential changed",
                     metadata: ["credential": "\(name)"])
             } catch {
+                compareAt = SystemClock.wallClock().saturatingAdd(Self.retryPeriod)
                 logger.warning(
                     "credential cannot be read", metadata: ["credential": "\(name)", "reason": "\(error.reason)"])
             }
         }
         await refreshOthers()
-        state.withLock { $0.isReading = false }
+        state.withLock { ($0.isReading, $0.compareAt) = (false, compareAt) }
     }
 }

@@ -118,7 +118,7 @@ final class Daemon {
     func run(
         whenReady: (_ ports: [UInt16]) throws -> Void = { _ in }, mayEnd: ((Int32) -> Bool)? = nil
     ) throws {
-        let first = try plan(settings)
+        let first = try plan(settings, context.sources.present)
         publish(first, settings)
         persister.restore(stored)
         try context.share(settings)
@@ -164,12 +164,13 @@ final class Daemon {
         proxy.descriptors.map { SocketAddress.local(of: $0)?.hostAndPort?.port ?? 0 }
     }
 
-    private func plan(_ settings: Settings) throws -> ProxyPlan {
+    /// Returns the plan of `settings`, whose logins ask the sources of `snapshot`.
+    private func plan(_ settings: Settings, _ snapshot: CredentialSnapshot) throws -> ProxyPlan {
         AdminAddresses.makeDirectory(for: settings)
         let names = settings.systemdNames
         let inherited = try sockets.claim(names)
         let composition = ProxyComposition(
-            settings: settings, material: context.material, inherited: inherited,
+            settings: settings, material: context.material, sources: snapshot.sources, inherited: inherited,
             callerTokens: context.callerTokens.tokens)
         return try composition.plan(
             admin: AdminService(sources: status.sources), accessLog: try AccessWriter(settings.accessLog))
@@ -245,8 +246,11 @@ final class Daemon {
             path: path, environment: Process.environment, handlers: OwnHandlers.names, kinds: OwnHandlers.kinds)
         for problem in problems { logger.warning("configuration", metadata: ["problem": "\(problem)"]) }
         guard let loaded else { return Self.reason(problems) }
+        // In force with the plan at once: a login asks the sources of its own configuration, whenever it looks them up.
+        let snapshot = context.snapshot(of: loaded)
         do {
-            let plan = try plan(loaded)
+            let plan = try plan(loaded, snapshot)
+            context.sharing?.prepare(SharingPlan(loaded, plan.upstreams.flatMap(\.forEverybody)))
             try proxy.apply(plan)
             publish(plan, loaded)
         } catch {
@@ -254,7 +258,7 @@ final class Daemon {
         }
         proxy.setLimits(callers: loaded.limits.callers, exchanges: loaded.limits.exchanges)
         warnOfFileShortage(loaded.limits)
-        context.reload(loaded)
+        context.reload(loaded, snapshot)
         // With the new sources.
         loadCallerTokens(loaded)
         watch?.forgetFiles()

@@ -7,6 +7,7 @@ internal import ChallengeHandling
 internal import Credentials
 internal import Glibc
 internal import Proxy
+internal import SharedSessions
 internal import Synchronization
 internal import System
 
@@ -117,7 +118,7 @@ final class DaemonStatus: Sendable {
     var pendingLogouts: [PendingLogout] {
         // Other nodes also use a shared session, so a single node does not end it.
         let own = context.services.gate.read { $0.sessions.allHeld }.filter {
-            !(context.services.sharing?.isShared($0.key) ?? false)
+            !(context.sharing?.isShared($0.key) ?? false)
         }
         return PendingLogout.all(of: own, at: state.withLock { $0.upstreams })
     }

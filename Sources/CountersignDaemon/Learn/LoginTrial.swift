@@ -63,7 +63,7 @@ struct LoginTrial {
         connections.allowsPlaintext = true
         let open = UpstreamPlan(name: plan.name, base: plan.base, connections: connections, timeouts: plan.timeouts)
         let value = Blocking.run { () -> Value? in
-            guard let loop = try? await CommandLoop.start(services: services([:], report: { _ in })) else { return nil }
+            guard let loop = try? await CommandLoop.start(services: services(report: { _ in })) else { return nil }
             defer { loop.stop() }
             return await body(await loop.anonymousRequests(at: open))
         }
@@ -75,16 +75,17 @@ struct LoginTrial {
     func run(
         _ credential: Credential?, then asked: WebURL, report: @escaping @Sendable (String) -> Void
     ) throws -> Outcome {
-        let (plan, login) = (plan, login)
         let known = credential.map { [$0.name: $0] } ?? [:]
+        let (plan, login) = (plan.asking(PlanSources(HeldCredentials(credentials: known))), login)
         let outcome = Blocking.run { () -> Outcome? in
-            let services = Self.services(known, report: report)
+            let services = Self.services(report: report)
             guard let loop = try? await CommandLoop.start(services: services) else { return nil }
             defer { loop.stop() }
             let sideRequests = await loop.sideRequests(for: login, at: plan)
             let recorded = RecordedRequests(sideRequests, report: report)
             let (result, _) = await services.run(
-                login.login(LoginOccasion(scope: login.defaultScope)), for: login.key, sideRequests: recorded)
+                login.login(LoginOccasion(scope: login.defaultScope)), for: login.key, asking: plan.sources,
+                sideRequests: recorded)
             var outcome = Outcome(result: result, exchanges: recorded.exchanges)
             if case .success(let session) = result, session.signer == nil, session.connection == nil, !session.isEmpty {
                 outcome.visit = try? await SiteVisitor(requests: sideRequests, now: SystemClock.wallClock)
@@ -101,12 +102,10 @@ struct LoginTrial {
     }
 
     /// Services of one login. Latches and state exist in memory only.
-    private static func services(
-        _ credentials: [String: Credential], report: @escaping @Sendable (String) -> Void
-    ) -> ClientServices {
+    private static func services(report: @escaping @Sendable (String) -> Void) -> ClientServices {
         ClientServices(
-            gate: SharedAttemptGate(now: SystemClock.wallClock), credentials: HeldCredentials(credentials: credentials),
-            state: MemoryState(), wallClock: SystemClock.wallClock, observer: StepReporter(report: report))
+            gate: SharedAttemptGate(now: SystemClock.wallClock), state: MemoryState(), wallClock: SystemClock.wallClock,
+            observer: StepReporter(report: report))
     }
 }
 

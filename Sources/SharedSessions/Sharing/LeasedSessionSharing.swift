@@ -11,7 +11,6 @@ internal import Synchronization
 package struct SharingContext: Sendable {
     let gate: SharedAttemptGate
     let limits: SessionLimits
-    let credentials: any CredentialProvider
     let credentialVersions: CredentialVersions?
     let observer: any LoginObserver
     let version: @Sendable (Credential) -> [UInt8]
@@ -19,14 +18,12 @@ package struct SharingContext: Sendable {
 
     /// Parts of a node. `version` is the keyed digest under which `credentialVersions` knows a value, `wallClock` returns ms since 1970.
     package init(
-        gate: SharedAttemptGate, limits: SessionLimits, credentials: any CredentialProvider,
-        credentialVersions: CredentialVersions?,
+        gate: SharedAttemptGate, limits: SessionLimits, credentialVersions: CredentialVersions?,
         observer: any LoginObserver, version: @escaping @Sendable (Credential) -> [UInt8],
         wallClock: @escaping @Sendable () -> Int64
     ) {
         self.gate = gate
         self.limits = limits
-        self.credentials = credentials
         self.credentialVersions = credentialVersions
         self.observer = observer
         self.version = version
@@ -41,10 +38,21 @@ package final class LeasedSessionSharing: SessionSharing {
     /// Number of unusable sessions that are tried before this node establishes its own.
     private static let rounds = 4
 
+    /// The plan in force, and those that logins may still have or may have already, by generation.
+    private struct Plans {
+        var present = SharingPlan()
+        var others: [UInt64: SharingPlan] = [:]
+
+        /// The plan of that generation; nil if its configuration was replaced long ago.
+        subscript(generation: UInt64) -> SharingPlan? {
+            generation == present.sources.generation ? present : others[generation]
+        }
+    }
+
     private let context: SharingContext
     private let sealer: SessionSealer
     private let times: LeaseTimes
-    private let plan = Mutex(SharingPlan())
+    private let plans = Mutex(Plans())
     private let coordinator = LeaseCoordinatorHandle()
     private let counted: Mutex<SharingStatistics>
     private let onStoreChange: @Sendable (SharingStatistics) -> Void
@@ -60,7 +68,7 @@ package final class LeasedSessionSharing: SessionSharing {
         self.onStoreChange = onStoreChange
         self.random = random
         self.times = times
-        sealer = SessionSealer(digests: digests, credentials: context.credentials, version: context.version)
+        sealer = SessionSealer(digests: digests, version: context.version)
         var statistics = SharingStatistics()
         statistics.since = context.wallClock()
         counted = Mutex(statistics)
@@ -71,9 +79,17 @@ package final class LeasedSessionSharing: SessionSharing {
 
     // MARK: Lifecycle
 
-    /// Replaces the plan of the sessions that are shared.
+    /// Adds a plan that is about to be in force: its logins may begin before `serve`.
+    package func prepare(_ plan: SharingPlan) {
+        plans.withLock { $0.others = [plan.sources.generation: plan] }
+    }
+
+    /// Replaces the plan of the sessions that are shared. Logins of the former one end under the former names.
     package func serve(_ plan: SharingPlan) {
-        self.plan.withLock { $0 = plan }
+        plans.withLock { plans in
+            plans.others = [plans.present.sources.generation: plans.present]
+            plans.present = plan
+        }
         subscribe()
     }
 
@@ -126,18 +142,18 @@ package final class LeasedSessionSharing: SessionSharing {
 
     /// Establishes the session of `key`; see `SessionSharing`.
     package func logIn(
-        _ key: SessionKey, isRenewal: Bool, by login: () async -> Result<Session, LoginFailure>
+        _ key: SessionKey, in generation: UInt64, isRenewal: Bool, by login: () async -> Result<Session, LoginFailure>
     ) async -> Result<Session, LoginFailure>? {
-        guard let name = sharedName(of: key) else { return await login() }
+        guard let plan = plans.withLock({ $0[generation] }), let name = plan.name(of: key) else { return await login() }
         for _ in 0..<Self.rounds {
             switch await requestSession(key, name, isRenewal: isRenewal) {
             case .logIn:
                 let result = await login()
-                await reportLogin(key, name, result)
+                await reportLogin(key, name, result, plan.sources)
                 return result
             case .session(let bytes):
                 // One that could not be adopted at its time may have expired since.
-                if let opened = await sealer.opened(bytes, of: key, as: name),
+                if let opened = await sealer.opened(bytes, of: key, as: name, asking: plan.sources),
                     context.wallClock() < opened.session.expiresAt ?? .max
                 {
                     tookSession(key, opened)
@@ -156,6 +172,11 @@ package final class LeasedSessionSharing: SessionSharing {
     /// Returns true if the session of `key` is shared.
     package func isShared(_ key: SessionKey) -> Bool { sharedName(of: key) != nil }
 
+    /// Returns true if the configuration of `generation` shares the session of `key`.
+    package func isShared(_ key: SessionKey, in generation: UInt64) -> Bool {
+        plans.withLock { $0[generation]?.name(of: key) } != nil
+    }
+
     /// Ends the sessions of `keys` on all nodes.
     package func dropSessions(of keys: [SessionKey]) {
         let names = keys.compactMap(sharedName)
@@ -170,7 +191,9 @@ package final class LeasedSessionSharing: SessionSharing {
 
     // MARK: Logins
 
-    private func sharedName(of key: SessionKey) -> SharingPlan.SharedName? { plan.withLock { $0.name(of: key) } }
+    private var present: SharingPlan { plans.withLock { $0.present } }
+
+    private func sharedName(of key: SessionKey) -> SharingPlan.SharedName? { present.name(of: key) }
 
     private func requestSession(
         _ key: SessionKey, _ name: SharingPlan.SharedName, isRenewal: Bool
@@ -184,12 +207,13 @@ package final class LeasedSessionSharing: SessionSharing {
     }
 
     private func reportLogin(
-        _ key: SessionKey, _ name: SharingPlan.SharedName, _ result: Result<Session, LoginFailure>
+        _ key: SessionKey, _ name: SharingPlan.SharedName, _ result: Result<Session, LoginFailure>,
+        _ sources: PlanSources
     ) async {
         let event: LeaseMachine.Event
         switch result {
         case .success(let session):
-            let sealed = await sealed(session, key, name, establishedAt: context.wallClock())
+            let sealed = await sealed(session, key, name, sources, establishedAt: context.wallClock())
             event = .loginSucceeded(session: sealed, lifetime: lifetime(of: session))
         case .failure(let failure): event = eventOf(failure, name)
         }
@@ -206,10 +230,12 @@ package final class LeasedSessionSharing: SessionSharing {
     }
 
     private func sealed(
-        _ session: Session, _ key: SessionKey, _ name: SharingPlan.SharedName, establishedAt: Int64
+        _ session: Session, _ key: SessionKey, _ name: SharingPlan.SharedName, _ sources: PlanSources,
+        establishedAt: Int64
     ) async -> [UInt8]? {
         let versions = context.credentialVersions?.versions(of: key) ?? [:]
-        return await sealer.sealed(session, of: key, as: name, establishedAt: establishedAt, versions: versions)
+        return await sealer.sealed(
+            session, of: key, as: name, asking: sources, establishedAt: establishedAt, versions: versions)
     }
 
     private func lifetime(of session: Session) -> Duration {
@@ -222,8 +248,10 @@ package final class LeasedSessionSharing: SessionSharing {
     // MARK: Sessions of other nodes
 
     private func offerSession(_ key: SessionKey, _ name: SharingPlan.SharedName) async {
-        guard let held = context.gate.held(key), !held.isExpired(at: context.wallClock()),
-            let bytes = await sealed(held.session, key, name, establishedAt: held.establishedAt)
+        let plan = present
+        // A session of another configuration must not get the name of this one.
+        guard plan.name(of: key) == name, let held = context.gate.held(key), !held.isExpired(at: context.wallClock()),
+            let bytes = await sealed(held.session, key, name, plan.sources, establishedAt: held.establishedAt)
         else { return }
         let lifetime = lifetime(of: held.session)
         coordinator.execute { $0?.offerSession(bytes, lifetime: lifetime, as: name) }
@@ -232,9 +260,13 @@ package final class LeasedSessionSharing: SessionSharing {
     private func adoptSession(
         _ key: SessionKey, _ name: SharingPlan.SharedName, _ bytes: [UInt8], _ roster: WorkerRoster
     ) async {
-        let opened = await sealer.opened(bytes, of: key, as: name)
+        let plan = present
+        let opened = await sealer.opened(bytes, of: key, as: name, asking: plan.sources)
         if opened == nil { updateStatistics { $0.unusable += 1 } }
-        guard let opened, context.gate.adopt(key, opened.session, establishedAt: opened.establishedAt, replacing: true)
+        // Neither the name nor the value of a configuration that was replaced meanwhile counts.
+        let isPresent = plan.name(of: key) == name && present.sources.generation == plan.sources.generation
+        guard let opened, isPresent,
+            context.gate.adopt(key, opened.session, establishedAt: opened.establishedAt, replacing: true)
         else { return }
         coordinator.execute { $0?.tookSession(bytes, as: name) }
         tookSession(key, opened)
@@ -248,7 +280,8 @@ package final class LeasedSessionSharing: SessionSharing {
     }
 
     private func subscribe() {
-        let sessions = plan.withLock { plan in plan.keys.compactMap { key in plan.name(of: key).map { (key, $0) } } }
+        let plan = present
+        let sessions = plan.keys.compactMap { key in plan.name(of: key).map { (key, $0) } }
         coordinator.execute { $0?.subscribe(to: sessions) }
     }
 
@@ -282,11 +315,17 @@ package struct SharingPlan: Sendable {
 
     /// Sessions of the default scopes, which are subscribed to from the start.
     package var keys: [SessionKey]
+    /// Credential sources of the same configuration.
+    package let sources: PlanSources
     private let nameOf: @Sendable (SessionKey) -> SharedName?
 
     /// A plan. `name` returns the shared name of a session of any scope, `nil` if each node establishes its own.
-    package init(keys: [SessionKey] = [], name: @escaping @Sendable (SessionKey) -> SharedName? = { _ in nil }) {
+    package init(
+        keys: [SessionKey] = [], sources: PlanSources = PlanSources(FixedCredentials()),
+        name: @escaping @Sendable (SessionKey) -> SharedName? = { _ in nil }
+    ) {
         self.keys = keys
+        self.sources = sources
         nameOf = name
     }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import ChallengeClient
 package import ChallengeHandling
 package import Secrets
 
@@ -15,7 +16,6 @@ struct SessionSealer: Sendable {
     }
 
     let digests: SharedDigests
-    let credentials: any CredentialProvider
     /// Returns the keyed digest under which this node knows a value.
     let version: @Sendable (Credential) -> [UInt8]
 
@@ -25,8 +25,8 @@ struct SessionSealer: Sendable {
     /// accepted it, or if its credential has another value by now. `versions` are the values that it was established
     /// with, from `CredentialVersions`.
     func sealed(
-        _ session: Session, of key: SessionKey, as name: SharingPlan.SharedName, establishedAt: Int64,
-        versions: [String: [UInt8]]
+        _ session: Session, of key: SessionKey, as name: SharingPlan.SharedName, asking sources: PlanSources,
+        establishedAt: Int64, versions: [String: [UInt8]]
     ) async -> [UInt8]? {
         guard session.isVerified, !session.isEmpty else { return nil }
         // A signer with its own state, such as Digest's, is usable in one process only.
@@ -37,7 +37,7 @@ struct SessionSealer: Sendable {
         }
         var shared: [String: [UInt8]] = [:]
         for (credentialName, version) in versions {
-            guard let credential = try? await credentials.credential(named: credentialName),
+            guard let credential = try? await sources.credentials.credential(named: credentialName),
                 self.version(credential) == version, let digest = digests.digests(of: credential).first
             else { return nil }
             shared[credentialName] = Array(digest.utf8)
@@ -54,7 +54,7 @@ struct SessionSealer: Sendable {
     /// A session is unusable here if it is under another key or configuration, or if its credential has another value
     /// here.
     func opened(
-        _ bytes: [UInt8], of key: SessionKey, as name: SharingPlan.SharedName
+        _ bytes: [UInt8], of key: SessionKey, as name: SharingPlan.SharedName, asking sources: PlanSources
     ) async -> OpenedSession? {
         guard let secret = digests.sealing.opened(bytes, as: name.text),
             let image = try? SessionImages.decoded(secret).first,
@@ -63,14 +63,14 @@ struct SessionSealer: Sendable {
         var found: [String: Credential] = [:]
         var versions: [String: [UInt8]] = [:]
         for (credentialName, digest) in image.versions {
-            guard let credential = try? await credentials.credential(named: credentialName),
+            guard let credential = try? await sources.credentials.credential(named: credentialName),
                 digests.digests(of: credential).contains(where: { Array($0.utf8) == digest })
             else { return nil }
             found[credentialName] = credential
             versions[credentialName] = version(credential)
         }
         if let needed = image.credentialNeeded, found[needed] == nil {
-            found[needed] = try? await credentials.credential(named: needed)
+            found[needed] = try? await sources.credentials.credential(named: needed)
         }
         let session = image.session(credential: image.credentialNeeded.flatMap { found[$0] }, codec: .injectedFields)
         return session.map { OpenedSession(session: $0, establishedAt: image.establishedAt, versions: versions) }

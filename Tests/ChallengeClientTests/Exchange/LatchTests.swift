@@ -230,12 +230,12 @@ struct ClosedLatchTests {
 
     init() {
         services = ClientServices(
-            gate: SharedAttemptGate(now: { 1_000 }), credentials: pin, state: MemoryState(), wallClock: { 1_000 },
-            observer: Silence())
+            gate: SharedAttemptGate(now: { 1_000 }), state: MemoryState(), wallClock: { 1_000 }, observer: Silence())
     }
 
     private func run() async -> LoginFailure.Code? {
-        let (result, _) = await services.run(login, for: Self.key, sideRequests: NoSideRequests())
+        let (result, _) = await services.run(
+            login, for: Self.key, asking: PlanSources(pin), sideRequests: NoSideRequests())
         _ = services.gate.finish(Self.key, with: result)
         if case .failure(let failure) = result { return failure.code }
         return nil

@@ -27,7 +27,7 @@ struct CredentialVersionsTests {
     }
 
     private func login(_ key: SessionKey, _ result: Result<Session, LoginFailure>? = nil) async throws {
-        let recorder = CredentialVersions.RecordingProvider(source, versions)
+        let recorder = CredentialVersions.RecordingProvider(PlanSources(source), versions)
         _ = try await recorder.credential(named: "c")
         versions.record(key, recorder, result ?? established)
     }
@@ -79,7 +79,7 @@ struct CredentialVersionsTests {
     @Test("a value of a login that began before the change and ended after it is outdated")
     func underWay() async throws {
         let key = try key("a")
-        let recorder = CredentialVersions.RecordingProvider(source, versions)
+        let recorder = CredentialVersions.RecordingProvider(PlanSources(source), versions)
         _ = try await recorder.credential(named: "c")
         source.set("new")
         _ = try await watch()
@@ -163,5 +163,56 @@ struct CredentialVersionsTests {
         #expect(!versions.isReplaced(digest("old"), of: "c"))
         versions.recordLookup(of: "c", as: nil, number: versions.beginLookup())
         #expect(versions.isReplaced(digest("old"), of: "c") && !versions.isReplaced(digest("old"), of: "d"))
+    }
+
+    /// The lookups of a login whose plan is of that generation.
+    private func recorder(_ generation: UInt64) -> CredentialVersions.RecordingProvider {
+        CredentialVersions.RecordingProvider(PlanSources(source, generation: generation), versions)
+    }
+
+    @Test("a value of earlier sources is outdated, although it was looked up after the one of the present sources")
+    func earlierSources() async throws {
+        let key = try key("a")
+        versions.begin(1)
+        let late = recorder(1)
+        versions.begin(2)
+        source.set("new")
+        #expect(try await !watch())
+        source.set("old")
+        _ = try await late.credential(named: "c")
+        versions.record(key, late, established)
+        #expect(versions.outdated == [key])
+        #expect(versions.isReplaced(Array("old".utf8), of: "c"))
+        // The watch of the earlier sources finds nothing that counts.
+        #expect(
+            !versions.recordLookup(
+                of: "c", as: try await source.credential(named: "c"), number: versions.beginLookup(in: 1)))
+        #expect(versions.outdated == [key])
+    }
+
+    @Test("a value of earlier sources must be compared once, whenever its login ends")
+    func uncompared() async throws {
+        versions.begin(1)
+        let first = recorder(1)
+        _ = try await first.credential(named: "c")
+        try versions.record(key("a"), first, established)
+        #expect(versions.uncompared.isEmpty)
+        let late = recorder(1)
+        versions.begin(2)
+        #expect(versions.uncompared == ["c"])
+        try await watch()
+        #expect(versions.uncompared.isEmpty)
+        versions.begin(3)
+        versions.recordUnknown("c", number: versions.beginLookup(in: 2))
+        #expect(versions.uncompared == ["c"])
+        versions.recordUnknown("c", number: versions.beginLookup())
+        #expect(versions.uncompared.isEmpty)
+        // No login had used a value when the present sources were asked.
+        try versions.forget(key("a"))
+        versions.begin(4)
+        _ = try await late.credential(named: "c")
+        #expect(versions.uncompared.isEmpty)
+        try versions.record(key("b"), late, established)
+        #expect(versions.uncompared == ["c"])
     }
 }

@@ -36,7 +36,7 @@ final class ExchangeRig {
         loop.turnOnce()
         services = ClientServices(
             gate: SharedAttemptGate(limits: SessionLimits(waiters: waiters), store: store, now: { Self.now }),
-            credentials: NoCredentials(), state: MemoryStore(), locks: locks, wallClock: { Self.now }, chance: { 0.5 },
+            state: MemoryStore(), locks: locks, wallClock: { Self.now }, chance: { 0.5 },
             observer: LoginNotes(), credentialVersions: versions)
         runtime = try ClientRuntime(loop: loop, worker: 0, services: services, connections: 1)
         streams = FakeStreams(driver: runtime.driver)
@@ -104,10 +104,6 @@ final class ExchangeRig {
         exchange.start()
         settle()
     }
-}
-
-private struct NoCredentials: CredentialProvider {
-    func credential(named name: String) async throws(CredentialError) -> Credential? { nil }
 }
 
 private struct LoginNotes: LoginObserver {

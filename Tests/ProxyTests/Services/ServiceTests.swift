@@ -206,7 +206,7 @@ private final class FakeConnection: ServedConnection {
         services = ClientServices(
             gate: SharedAttemptGate(
                 limits: SessionLimits(), store: UnkeptAttempts(), chance: { 0 }, now: { 0 }),
-            credentials: NoCredentials(), state: MemoryState(), wallClock: { 0 }, observer: LoginLog())
+            state: MemoryState(), wallClock: { 0 }, observer: LoginLog())
         let places = ConnectionQuotas(limit: nil)
         worker = try Worker(
             loop: loop, number: 0, services: services, limits: limits,

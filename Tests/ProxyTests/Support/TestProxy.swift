@@ -25,19 +25,20 @@ final class TestProxy {
     init(
         workers: Int = 1, limits: WorkerLimits = WorkerLimits(), sessions: SessionLimits = SessionLimits(),
         spool: ReplaySpool? = nil, logger: Logger? = nil, _ plan: ProxyPlan,
-        attempts: any AttemptStore = UnkeptAttempts(), credentials: any CredentialProvider = NoCredentials(),
+        attempts: any AttemptStore = UnkeptAttempts(), credentials: (any CredentialProvider)? = nil,
         credentialVersions: CredentialVersions? = nil,
         chance: @escaping @Sendable () -> Double = { .random(in: 0..<1) }
     ) throws {
         let clock = clock
         services = ClientServices(
             gate: SharedAttemptGate(limits: sessions, store: attempts, chance: chance, now: { clock.now }),
-            credentials: credentials,
             state: MemoryState(), wallClock: { clock.now }, chance: chance, observer: log, replay: spool,
             credentialVersions: credentialVersions)
         server = try ProxyServer(
             services: services, workers: workers, limits: limits,
             logger: logger ?? Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() }), clock: time)
+        var plan = plan
+        if let credentials { plan.upstreams = plan.upstreams.map { $0.asking(PlanSources(credentials)) } }
         try server.apply(plan)
     }
 
@@ -46,7 +47,7 @@ final class TestProxy {
         _ upstream: UpstreamPlan, workers: Int = 1, limits: WorkerLimits = WorkerLimits(),
         sessions: SessionLimits = SessionLimits(), spool: ReplaySpool? = nil,
         router: Router = Router(fallback: "bank"), logger: Logger? = nil,
-        attempts: any AttemptStore = UnkeptAttempts(), credentials: any CredentialProvider = NoCredentials(),
+        attempts: any AttemptStore = UnkeptAttempts(), credentials: (any CredentialProvider)? = nil,
         credentialVersions: CredentialVersions? = nil
     ) throws {
         try self.init(

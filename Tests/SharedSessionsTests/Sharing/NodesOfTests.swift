@@ -18,6 +18,7 @@ final class NodesOfTests: Sendable {
     struct Node: Sendable {
         let services: ClientServices
         let sharing: LeasedSessionSharing
+        let sources: PlanSources
         let runtime: LoopBound<ClientRuntime>?
         let credentials: Mutable<[String: [String: Secret]]>
         /// Called on each lookup of a credential.
@@ -56,12 +57,11 @@ final class NodesOfTests: Sendable {
         let observer = SilentObserver()
         let sharing = LeasedSessionSharing(
             SharingContext(
-                gate: gate, limits: SessionLimits(), credentials: provider, credentialVersions: credentialVersions,
-                observer: observer,
+                gate: gate, limits: SessionLimits(), credentialVersions: credentialVersions, observer: observer,
                 version: version, wallClock: now),
             digests: digests, times: times)
         let services = ClientServices(
-            gate: gate, credentials: provider, state: MemoryState(), wallClock: now, observer: observer,
+            gate: gate, state: MemoryState(), wallClock: now, observer: observer,
             credentialVersions: credentialVersions, sharing: sharing)
         let isListed = Signal()
         let made = Mutable<LoopBound<ClientRuntime>?>(nil)
@@ -75,16 +75,14 @@ final class NodesOfTests: Sendable {
             loop.execute { _ = bound.value.worker }
         }
         isListed.wait()
-        sharing.serve(
-            SharingPlan(keys: [key]) {
-                .init(text: StoreName.of(account: $0.challenge, scope: $0.scope), configuration: [1, 2, 3])
-            })
+        sharing.serve(plan("", PlanSources(provider)))
         sharing.begin(services) { runtime in
             isOpen?.wait()
             return MemorySessionStore(sessionStore, loop: runtime.loop)
         }
         return Node(
-            services: services, sharing: sharing, runtime: made.value, credentials: credentials, onLookup: onLookup,
+            services: services, sharing: sharing, sources: PlanSources(provider), runtime: made.value,
+            credentials: credentials, onLookup: onLookup,
             clock: clock, thread: thread)
     }
 
@@ -113,6 +111,15 @@ final class NodesOfTests: Sendable {
 
     static let key = SessionKey(
         origin: Origin(scheme: .https, host: "bank.example", port: 443), challenge: "bank-pin", credential: "pin")
+
+    /// Returns the plan of a configuration that differs from others by `mark`.
+    static func plan(_ mark: String, _ sources: PlanSources) -> SharingPlan {
+        SharingPlan(keys: [key], sources: sources) {
+            .init(
+                text: StoreName.of(account: $0.challenge + mark, scope: $0.scope),
+                configuration: [1, 2, 3] + Array(mark.utf8))
+        }
+    }
 
     static func canonical(_ credential: Credential) -> Secret {
         Secret(credential.fields.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value.revealText());" }.joined())

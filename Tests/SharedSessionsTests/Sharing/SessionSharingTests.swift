@@ -26,11 +26,11 @@ struct SessionSharingTests {
 
     /// Returns the result of the node's login. If the node logs in itself, it obtains the token of `login`, after `end`.
     private func logIn(
-        _ node: NodesOfTests.Node, isRenewal: Bool = false, expiresAt: Int64? = nil,
+        _ node: NodesOfTests.Node, in generation: UInt64 = 0, isRenewal: Bool = false, expiresAt: Int64? = nil,
         until end: @escaping @Sendable () async -> Void = {},
         _ login: @escaping @Sendable () throws -> String
     ) async -> Result<Session, LoginFailure>? {
-        await node.sharing.logIn(key, isRenewal: isRenewal) {
+        await node.sharing.logIn(key, in: generation, isRenewal: isRenewal) {
             // Records the value used, as a conversation does.
             node.services.credentialVersions?.record(key, ["pin": Self.version(node)])
             await end()
@@ -222,7 +222,8 @@ struct SessionSharingTests {
             })
         let plan = UpstreamPlan(
             name: "bank", base: WebURL(origin: key.origin, path: "/"), connections: ConnectionSettings(),
-            logins: Authenticators())
+            logins: Authenticators()
+        ).asking(node.sources)
         let oneShot = OneShot<SessionTable<ExchangeTicket>.Outcome>()
         let (loop, runtime) = (node.thread.loop, node.runtime)
         loop.execute {
@@ -235,6 +236,31 @@ struct SessionSharingTests {
         case .failed(let failure): return (nil, failure.code)
         case .established(let held): return (NodesOfTests.token(of: .success(held.session)), nil)
         default: return (nil, nil)
+        }
+    }
+
+    @Test(
+        "a login of a configuration shares under the names of that configuration, before the reload is over and after it"
+    )
+    func generations() async throws {
+        try await withNodes(["1234", "1234"]) { nodes in
+            let (one, two) = (nodes.nodes[0], nodes.nodes[1])
+            #expect(await NodesOfTests.token(of: logIn(two) { "old" }) == "old")
+            let plan = NodesOfTests.plan("later", PlanSources(one.sources.credentials, generation: 1))
+            one.sharing.prepare(plan)
+            #expect(one.sharing.isShared(key, in: 0) && one.sharing.isShared(key, in: 1))
+            // The other node's session is of the former configuration.
+            #expect(await NodesOfTests.token(of: logIn(one, in: 1) { "new" }) == "new")
+            one.sharing.serve(plan)
+            // A login of the former configuration that ends now reaches the nodes that still have that configuration.
+            #expect(await NodesOfTests.token(of: logIn(one, in: 0) { "newer" }) == "newer")
+            #expect(
+                await eventually {
+                    two.services.gate.held(key)?.session.fields == NodesOfTests.session("newer").fields
+                })
+            // A configuration that was replaced long ago shares nothing.
+            #expect(!one.sharing.isShared(key, in: 7))
+            #expect(await NodesOfTests.token(of: logIn(one, in: 7) { "own" }) == "own")
         }
     }
 

@@ -37,6 +37,7 @@ final class SimulatedProcess: @unchecked Sendable {
     private let status: SimulatedStatus
     /// True if the last caller waits for another worker, which may have a connection to close.
     private(set) var isLastWaiting = false
+    private let sources: PlanSources
     private var plans: [UpstreamPlan] = []
     private let traffic = Traffic()
     private(set) var isDraining = false
@@ -59,20 +60,20 @@ final class SimulatedProcess: @unchecked Sendable {
         let gate = SharedAttemptGate(
             store: AttemptWriter(disk), sharedDigests: { digests?.digests(of: $1, rejectedFor: $0) ?? [] },
             chance: chance, now: now)
-        let credentials = SimulatedCredentials(simulation, of: gate, node: node)
+        sources = PlanSources(SimulatedCredentials(simulation, of: gate, node: node))
         let versions = CredentialVersions(digest: { disk.digest(of: $0) })
         let status = SimulatedStatus(simulation, next: LoginNotes(simulation, node: node))
         self.status = status
         if let store, let digests {
             let context = SharingContext(
-                gate: gate, limits: SessionLimits(), credentials: credentials, credentialVersions: versions,
+                gate: gate, limits: SessionLimits(), credentialVersions: versions,
                 observer: status.meter, version: { disk.digest(of: $0) }, wallClock: now)
             sharing = SimulatedSharing(context, digests, through: store, chance: chance)
         } else {
             sharing = nil
         }
         services = ClientServices(
-            gate: gate, credentials: credentials, state: disk, wallClock: now, chance: chance, observer: status.meter,
+            gate: gate, state: disk, wallClock: now, chance: chance, observer: status.meter,
             credentialVersions: versions, sharing: sharing?.sharing,
             transport: TransportFactory { SimulatedTransport($0, of: traffic, node: node, in: simulation) })
         material = LoginMaterial(
@@ -112,7 +113,8 @@ final class SimulatedProcess: @unchecked Sendable {
 
     /// Applies settings, at the start and at a reload.
     func apply(_ settings: Settings) throws {
-        let composition = ProxyComposition(settings: settings, material: material, callerTokens: callerTokens)
+        let composition = ProxyComposition(
+            settings: settings, material: material, sources: sources, callerTokens: callerTokens)
         let plan = try composition.plan(admin: AdminService(sources: status.sources))
         plans = plan.upstreams.flatMap(\.forEverybody)
         status.setUpstreams(plans)
