@@ -56,7 +56,7 @@ package final class LearnedScopes: Sendable {
     }
 
     private static let most = 1_000
-    private let entries = Mutex<(order: [RouteKey], byRoute: [RouteKey: Entry])>(([], [:]))
+    private let entries = Mutex<(order: [RouteKey], byRoute: [RouteKey: [Int: Scope]])>(([], [:]))
     private let counter = Atomic<UInt64>(0)
 
     /// Creates an empty table.
@@ -65,13 +65,14 @@ package final class LearnedScopes: Sendable {
     /// A counter that rises with every recorded scope.
     var version: UInt64 { counter.load(ordering: .acquiring) }
 
-    /// All recorded scopes.
-    var all: [RouteKey: Entry] { entries.withLock { $0.byRoute } }
+    /// The recorded scopes of each route, by slot.
+    var all: [RouteKey: [Int: Scope]] { entries.withLock { $0.byRoute } }
 
-    /// Records the scope of a route. Drops the older half of the entries if there are too many.
+    /// Records the scope of one slot of a route; other slots keep theirs. Drops the older half of the entries if there are too many.
     func learn(_ entry: Entry, for route: RouteKey) {
         entries.withLock { known in
-            if known.byRoute.updateValue(entry, forKey: route) == nil { known.order.append(route) }
+            if known.byRoute[route] == nil { known.order.append(route) }
+            known.byRoute[route, default: [:]][entry.slot] = entry.scope
             guard known.order.count > Self.most else { return }
             for old in known.order.prefix(Self.most / 2) { known.byRoute[old] = nil }
             known.order.removeFirst(Self.most / 2)

@@ -62,10 +62,11 @@ final class RouteTable {
     /// Copies the scopes recorded by any worker for this upstream.
     private func copyLearned() {
         learnedVersion = plan.learned.version
-        for (key, entry) in plan.learned.all {
+        for (key, scopes) in plan.learned.all {
             var slots = slots(at: key)
-            guard slots.indices.contains(entry.slot) else { continue }
-            slots[entry.slot] = .init(login: slots[entry.slot].login, scope: entry.scope)
+            for (slot, scope) in scopes where slots.indices.contains(slot) {
+                slots[slot] = .init(login: slots[slot].login, scope: scope)
+            }
             _ = addRoute(slots, for: key)
         }
     }

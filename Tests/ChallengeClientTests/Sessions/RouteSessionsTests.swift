@@ -121,11 +121,31 @@ struct RouteCacheTests {
         let before = learned.version
         learned.learn(.init(slot: 0, scope: Scope(["pay"])), for: key("/pay"))
         #expect(learned.version != before)
-        #expect(learned.all[key("/pay")]?.scope == Scope(["pay"]))
+        #expect(learned.all[key("/pay")] == [0: Scope(["pay"])])
         for number in 0..<1000 { learned.learn(.init(slot: 0, scope: .empty), for: key("/\(number)")) }
         #expect(learned.all.count <= 1000)
         #expect(learned.all[key("/pay")] == nil)
         #expect(learned.all[key("/999")] != nil)
+    }
+
+    @Test("two logins of one route keep the scope that each of them learned, on every worker")
+    func twoLogins() {
+        var logins = Authenticators()
+        for name in ["a", "b"] { logins.add(.named(name)) }
+        let plan = UpstreamPlan(
+            name: "bank", base: WebURL(origin: Origin(scheme: .https, host: "bank.example"), path: "/"), logins: logins)
+        let (worker, other) = (RouteTable(plan: plan), RouteTable(plan: plan))
+        let target = ByteQueue(text: "/pay")
+        func scopes(_ table: RouteTable) -> [Scope] { table.route(method: .get, target: target).slots.map(\.scope) }
+        let route = worker.route(method: .get, target: target)
+        _ = worker.learn(Scope(["pay"]), in: 0, of: route, for: key("/pay"))
+        _ = other.learn(Scope(["read"]), in: 1, of: other.route(method: .get, target: target), for: key("/pay"))
+        for table in [worker, other, RouteTable(plan: plan)] {
+            #expect(scopes(table) == [Scope(["pay"]), Scope(["read"])])
+        }
+        // A worker that has not seen the other scope yet does not remove it.
+        _ = worker.learn(Scope(["send"]), in: 0, of: route, for: key("/pay"))
+        for table in [worker, other] { #expect(scopes(table) == [Scope(["send"]), Scope(["read"])]) }
     }
 }
 
