@@ -118,9 +118,7 @@ final class SideTransfer: TransferOwner {
     }
 
     func transferHasBody(_ transfer: Transfer) {
-        transfer.body.withSpan { bytes in
-            for index in bytes.indices { collected.append(bytes[index]) }
-        }
+        transfer.body.withSpan { collected.append($0) }
         transfer.body.removeAll()
         if collected.count > Self.bodyLimit {
             if request.allowsPartialBody, let response { return complete(response) }
