@@ -128,7 +128,12 @@ package final class LoginMaterial: Sendable {
     let tokens: TokenMaterial
     /// Sessions at identity providers.
     let providerSessions = ProviderSessions()
-    private let clients = Mutex<[String: MobileFirstClient]>([:])
+    private let clients = Mutex<[String: KnownClient]>([:])
+
+    /// A client, which lives as long as a plan has it.
+    private struct KnownClient {
+        weak var client: MobileFirstClient?
+    }
 
     /// Creates the material of a process.
     package init(
@@ -147,14 +152,15 @@ package final class LoginMaterial: Sendable {
 
     /// Returns the client of an upstream's MobileFirst server, one per upstream and identity.
     ///
-    /// A client is kept over a reload if its configuration has not changed.
+    /// A client is kept over a reload if its configuration has not changed. One that no plan has any more is gone.
     func client(named name: String, identity: String, _ configuration: MobileFirstConfiguration) -> MobileFirstClient {
         clients.withLock { clients in
             let place = "\(name) \(identity)"
-            if let known = clients[place], known.configuration == configuration { return known }
+            if let known = clients[place]?.client, known.configuration == configuration { return known }
             let client = MobileFirstClient(
                 name: name, identity: identity, configuration: configuration, keys: tokens.keys)
-            clients[place] = client
+            clients = clients.filter { $0.value.client != nil }
+            clients[place] = KnownClient(client: client)
             return client
         }
     }
