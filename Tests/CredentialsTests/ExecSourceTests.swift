@@ -183,4 +183,17 @@ struct ExecSourceTests {
             try await group.waitForAll()
         }
     }
+
+    @Test("a run that is cancelled ends at once, although the helper has closed its outputs and goes on")
+    func cancelledAtTheEnd() throws {
+        let path = directory.file("cancellation")
+        #expect(unsafe mkfifo(path, 0o600) == 0)
+        let cancellation = try Descriptor(opening: path, O_RDWR | O_NONBLOCK)
+        let run = HelperProcess(
+            command: ["/bin/sh", "-c", "exec >&- 2>&-; echo now > \(path); exec sleep 300"],
+            environment: ["PATH": "/usr/bin:/bin"], cancellation: cancellation.number)
+        let began = ContinuousClock.now
+        let failure = #expect(throws: HelperProcess.Failure.self) { try run.run([], timeout: .seconds(120)) }
+        #expect(failure?.isTimeout == true && ContinuousClock.now - began < .seconds(60))
+    }
 }

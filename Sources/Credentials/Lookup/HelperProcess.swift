@@ -139,7 +139,6 @@ package struct HelperProcess {
 
     /// Waits for the exit of the child, which has closed its outputs.
     private func exitCode(of child: pid_t, until deadline: ContinuousClock.Instant) throws(Failure) -> Int32? {
-        var pause: Int32 = 1
         while true {
             do throws(SystemError) {
                 if let status = try Spawning.statusIfEnded(child) {
@@ -149,9 +148,17 @@ package struct HelperProcess {
                 // Another thread has waited for the child, so the process ID may be in use again.
                 return nil
             }
-            guard deadline > .now else { throw Self.timedOut }
-            poll(nil, 0, pause)
-            pause = min(pause * 2, 50)
+            let left = deadline - .now
+            guard left > .zero else { throw Self.timedOut }
+            do throws(SystemError) {
+                let ready = try Spawning.waitForEnd(
+                    of: child, orAnyOf: [cancellation], within: min(left, .seconds(3600)))
+                if ready.contains(true) { throw SystemError(code: ECANCELED) }
+            } catch {
+                if error.code == ECANCELED { throw Self.timedOut }
+                // No descriptor is left, or the kernel is old.
+                poll(nil, 0, 10)
+            }
         }
     }
 

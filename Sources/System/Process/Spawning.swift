@@ -80,6 +80,20 @@ package struct Spawning {
         return try systemCall { unsafe waitpid(child, &status, WNOHANG) } == child ? status : nil
     }
 
+    /// Waits until `child` has ended, or until one of `others` is readable, for at most `limit`; returns which are. A negative
+    /// descriptor is skipped.
+    ///
+    /// Throws on a kernel without descriptors of processes (before Linux 5.3).
+    package static func waitForEnd(
+        of child: pid_t, orAnyOf others: [Int32], within limit: Duration
+    ) throws(SystemError) -> [Bool] {
+        let number = clinux_process_descriptor(child)
+        guard number >= 0 else { throw SystemError(code: -number) }
+        let process = Descriptor(owning: number)
+        let ready = try DescriptorIO.waitUntilReadable(anyOf: [process.number] + others, within: limit)
+        return Array(ready.dropFirst())
+    }
+
     /// These functions return the error's number.
     private func check(_ code: Int32) throws(SystemError) {
         guard code == 0 else { throw SystemError(code: code) }
