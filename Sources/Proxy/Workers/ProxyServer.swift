@@ -29,9 +29,17 @@ package final class ProxyServer {
     private var listenerCallers: [String: ConnectionQuotas] = [:]
     private let peers = WorkerPeers()
 
+    /// Starts the thread of a worker: its name, its clock, and its set-up.
+    package typealias WorkerStart = (
+        String, ManualLoopClock?, @escaping @Sendable (EventLoop) -> Void
+    ) throws -> EventLoopThread
+
     /// Makes a proxy with `workers` threads. `limits` apply to all workers together. `clock` replaces the system's time in tests.
+    ///
+    /// Throws if a worker cannot be started; those that were are stopped then.
     package init(
-        services: ClientServices, workers: Int, limits: WorkerLimits, logger: Logger, clock: ManualLoopClock? = nil
+        services: ClientServices, workers: Int, limits: WorkerLimits, logger: Logger, clock: ManualLoopClock? = nil,
+        start: WorkerStart = { try EventLoopThread(name: $0, clock: $1, setUp: $2) }
     ) throws {
         self.services = services
         self.logger = logger
@@ -41,8 +49,13 @@ package final class ProxyServer {
             callers: ConnectionQuotas(limit: limits.callers), exchanges: SharedCount(limit: limits.exchanges))
         let workers = max(1, workers)
         let upstreamConnections = max(64, min(limits.exchanges / workers, 1024))
-        for number in 0..<workers {
-            crews.append(try startWorker(number, clock, upstreamConnections: upstreamConnections))
+        do {
+            for number in 0..<workers {
+                crews.append(try startWorker(number, clock, upstreamConnections: upstreamConnections, start))
+            }
+        } catch {
+            stop()
+            throw error
         }
         peers.introduce(members)
     }
@@ -53,10 +66,12 @@ package final class ProxyServer {
         counts.exchanges.setLimit(exchanges)
     }
 
-    private func startWorker(_ number: Int, _ clock: ManualLoopClock?, upstreamConnections: Int) throws -> Crew {
+    private func startWorker(
+        _ number: Int, _ clock: ManualLoopClock?, upstreamConnections: Int, _ start: WorkerStart
+    ) throws -> Crew {
         let made = Promise<Result<LoopBound<Worker>, CurlError>>()
         let (services, limits, counts, figures, log, peers) = (services, limits, counts, figures, log, peers)
-        let thread = try EventLoopThread(name: "worker-\(number)", clock: clock) { loop in
+        let thread = try start("worker-\(number)", clock) { loop in
             do throws(CurlError) {
                 let worker = try Worker(
                     loop: loop, number: number, services: services, limits: limits, counts: counts,
