@@ -332,3 +332,19 @@ struct AttemptWriteTests {
         #expect(!isLatched("a") && store.disk.latches.entries.isEmpty && gate.unwritten.isEmpty)
     }
 }
+
+@Suite("Refusals by resources, for requests that do not want the lock")
+struct MayRefuseTests {
+    @Test("a gate without refusals says so again, once the last one is forgotten")
+    func forgotten() {
+        let gate = SharedAttemptGate(now: { 0 })
+        let key = SessionKey(
+            origin: Origin(scheme: .https, host: "bank.example"), challenge: "a", credential: "a")
+        #expect(!gate.mayRefuse)
+        gate.recordRefusal(RefusedUse(key: ResourceKey(resource: "GET /admin", session: key), generation: 1))
+        #expect(gate.mayRefuse)
+        // As a reload does.
+        gate.change { $0.refusals = ResourceRefusals() }
+        #expect(!gate.mayRefuse)
+    }
+}
