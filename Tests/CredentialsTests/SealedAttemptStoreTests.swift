@@ -4,6 +4,7 @@
 import ChallengeHandling
 import Secrets
 import Synchronization
+import System
 import TestSupport
 import Testing
 
@@ -171,6 +172,71 @@ struct SealedAttemptStoreTests {
     func unreadable() throws {
         try store.save(Secret("{}"), as: "latches")
         #expect(throws: StateError.self) { try SealedAttemptStore(files: store, thread: StateThread()) }
+    }
+
+    private static let files = ["latches", "submissions", "accepted-credentials", "totp-steps"]
+
+    @Test("a state file that cannot be read stops the start, and is named", arguments: files + ["latch-key"])
+    func unreadableFile(name: String) async throws {
+        try await gate(store).close(key, for: pin("1234"), latch)
+        store.unreadable = [name]
+        let error = #expect(throws: StateError.self) { try SealedAttemptStore(files: store, thread: StateThread()) }
+        #expect(error?.reason.contains(name) == true)
+        store.unreadable = []
+        #expect(try gate(store).closedLatch(key, for: pin("1234"), now: 2000) == latch)
+    }
+
+    @Test(
+        "a state file of another version stops the start, and the reason names it and what its removal does",
+        arguments: files)
+    func otherVersion(name: String) async throws {
+        try await gate(store).close(key, for: pin("1234"), latch)
+        for content in [
+            "", "{}x", #"{"version":2,"codes":{}}"#,
+            #"{"version":1,"latches":[{}],"accepted":[{}],"submissions":[{}]}"#,
+        ] {
+            try store.save(Secret(content), as: name)
+            let error = #expect(throws: StateError.self) {
+                try SealedAttemptStore(files: store, thread: StateThread())
+            }
+            #expect(error?.reason.contains("\(name).sealed") == true && error?.reason.contains("remove it to") == true)
+        }
+        try store.remove(name)
+        _ = try gate(store)
+    }
+
+    @Test("latches without the key of their digests stop the start: they would be of no value")
+    func missingKey() async throws {
+        try await gate(store).close(key, for: pin("1234"), latch)
+        try store.remove("latch-key")
+        let error = #expect(throws: StateError.self) { try SealedAttemptStore(files: store, thread: StateThread()) }
+        #expect(error?.reason.contains("latch-key.sealed is missing") == true && store.values["latch-key"] == nil)
+        for name in Self.files { try store.remove(name) }
+        _ = try gate(store)
+        #expect(store.values["latch-key"] != nil)
+    }
+
+    @Test(
+        "state on disk that is torn at any byte, a directory or a link to nothing stops the start with its name",
+        arguments: files)
+    func torn(name: String) async throws {
+        let directory = try TemporaryDirectory()
+        let path = directory.file("state")
+        let gate = try gate(SealedStateStore(directory: path))
+        await gate.close(key, for: pin("1234"), latch)
+        let whole = try directory.read("state/latches.sealed")
+        let file = "state/\(name).sealed"
+        for length in stride(from: 0, to: whole.count, by: 7) {
+            try directory.write(Array(whole[..<length]), to: file)
+            let error = #expect(throws: StateError.self) {
+                try SealedAttemptStore(in: SealedStateStore(directory: path))
+            }
+            #expect(error?.reason.contains(file) == true, "\(length)")
+        }
+        try FileSystem.remove(directory.file(file))
+        try FileSystem.makeDirectory(directory.file(file), mode: 0o700)
+        let error = #expect(throws: StateError.self) { try SealedAttemptStore(in: SealedStateStore(directory: path)) }
+        #expect(error?.reason.contains(file) == true)
     }
 
     @Test("a latch that was read at the start is closed, whatever becomes of its file then")

@@ -11,6 +11,7 @@ package final class MemoryStore: StateStore {
         var values: [String: Secret] = [:]
         var saveFailure: StateError?
         var loadFailure: StateError?
+        var unreadable: Set<String> = []
     }
 
     private let state = Mutex(State())
@@ -31,6 +32,12 @@ package final class MemoryStore: StateStore {
         set { state.withLock { $0.loadFailure = newValue } }
     }
 
+    /// Names that cannot be read for now.
+    package var unreadable: Set<String> {
+        get { state.withLock { $0.unreadable } }
+        set { state.withLock { $0.unreadable = newValue } }
+    }
+
     /// All that is kept.
     package var values: [String: Secret] { state.withLock { $0.values } }
 
@@ -40,6 +47,7 @@ package final class MemoryStore: StateStore {
     /// Returns the value kept under `name`.
     package func load(_ name: String) throws(StateError) -> Secret? {
         if let failure = failure ?? loadFailure { throw failure }
+        if unreadable.contains(name) { throw StateError(reason: "cannot read \(name)") }
         return values[name]
     }
 

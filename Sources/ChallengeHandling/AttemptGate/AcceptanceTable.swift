@@ -96,21 +96,26 @@ extension AcceptanceTable {
         return JSONValue.object(["version": .integer(1), "accepted": .array(marks)]).serialized()
     }
 
-    /// Parses the bytes of a table; invalid bytes give an empty table.
+    /// Parses the bytes of a table; `nil` for invalid bytes or another version.
     ///
-    /// A lost record only means that its value counts as never accepted.
-    public init(parsing bytes: [UInt8]) {
+    /// A lost record would let a page decide anew where a value goes, and spend submissions of a value that is right.
+    public init?(parsing bytes: [UInt8]) {
         guard let value = JSONValue(parsing: bytes, within: .local), value["version"]?.integerValue == 1,
             case .array(let marks)? = value["accepted"]
-        else { return }
+        else { return nil }
         for mark in marks {
-            guard let (key, digest) = LatchTable.key(in: mark), let at = mark["at"]?.integerValue else { continue }
+            guard let (key, digest) = LatchTable.key(in: mark), let at = mark["at"]?.integerValue else { return nil }
             let wasAsked = mark["unasked"]?.integerValue == nil
             var acceptance = Acceptance(path: mark["path"]?.stringValue, at: at, wasAsked: wasAsked)
             if case .array(let addresses)? = mark["addresses"] {
-                acceptance = Acceptance(addresses.compactMap(Self.address(in:)), at: at, wasAsked: wasAsked)
+                let read = addresses.compactMap(Self.address(in:))
+                guard read.count == addresses.count else { return nil }
+                acceptance = Acceptance(read, at: at, wasAsked: wasAsked)
             }
-            acceptance.form = AcceptedForm(mark["form"])
+            if let form = mark["form"] {
+                guard let read = AcceptedForm(form) else { return nil }
+                acceptance.form = read
+            }
             accept(key, digest: digest, acceptance)
             if mark["withdrawn"] != nil { remove(key, digest: digest) }
         }

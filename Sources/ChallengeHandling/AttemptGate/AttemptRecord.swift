@@ -155,9 +155,10 @@ public struct UsedCodes: Sendable, Equatable {
     /// Returns the steps as bytes to store.
     public func serialized() -> [UInt8] { JSONValue.object(ends.mapValues { .integer($0) }).serialized() }
 
-    /// Parses the bytes of used steps; invalid bytes give an empty set.
-    public init(parsing bytes: [UInt8]) {
-        let object = JSONValue(parsing: bytes, within: .local)?.objectValue
-        ends = object?.compactMapValues(\.integerValue) ?? [:]
+    /// Parses the bytes of used steps; `nil` for anything else: a step that was used must not count as unused.
+    public init?(parsing bytes: [UInt8]) {
+        guard let object = JSONValue(parsing: bytes, within: .local)?.objectValue else { return nil }
+        ends = object.compactMapValues(\.integerValue)
+        guard ends.count == object.count else { return nil }
     }
 }

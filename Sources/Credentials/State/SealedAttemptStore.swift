@@ -28,7 +28,7 @@ package final class SealedAttemptStore: AttemptStore {
 
     /// Creates a store in `files`, which `thread` reads and writes. Blocks until the record is read.
     ///
-    /// `onFailure` is called on any thread with the changes that could not be stored. Throws if the stored latches cannot be read, because an
+    /// `onFailure` is called on any thread with the changes that could not be stored. Throws if a stored table cannot be read, because an
     /// unreadable latch must not count as open.
     package init(
         files: any StateFiles, thread: StateThread,
@@ -38,15 +38,11 @@ package final class SealedAttemptStore: AttemptStore {
         self.thread = thread
         self.onFailure = onFailure
         (recordAtStart, key) = try thread.wait { () throws(StateError) in
-            let record = try Self.read(files)
-            let key = try files.exclusively { () throws(StateError) in
-                if let stored = try files.load(Self.keyName) { return stored }
-                var fresh = Sealing.randomBytes(32)
-                let key = Secret(taking: &fresh)
-                try files.save(key, as: Self.keyName)
-                return key
+            // In one turn: another process that begins at the same time may close a latch after it has made the key.
+            try files.exclusively { () throws(StateError) in
+                let record = try Self.read(files)
+                return (record, try Self.key(files, of: record))
             }
-            return (record, key)
         }
     }
 
@@ -112,25 +108,56 @@ package final class SealedAttemptStore: AttemptStore {
 
     private static func read(_ files: any StateFiles) throws(StateError) -> AttemptRecord {
         var record = AttemptRecord()
-        if let stored = try files.load(latchesName) {
-            guard let table = LatchTable(parsing: stored.revealBytes()) else {
-                throw StateError(
-                    reason: "the state \"\(latchesName)\" has another version; remove its file to open all latches")
-            }
+        if let table = try table(latchesName, in: files, "to open all latches", LatchTable.init(parsing:)) {
             record.latches = table
         }
-        if let stored = try files.load(submissionsName) {
-            guard let table = SubmissionTable(parsing: stored.revealBytes()) else {
-                throw StateError(
-                    reason:
-                        "the state \"\(submissionsName)\" has another version; remove its file to forget what was submitted"
-                )
-            }
+        if let table = try table(
+            submissionsName, in: files, "to forget what was submitted", SubmissionTable.init(parsing:))
+        {
             record.submissions = table
         }
-        record.acceptances = AcceptanceTable(parsing: try files.load(acceptancesName)?.revealBytes() ?? [])
-        record.codes = UsedCodes(parsing: try files.load(codesName)?.revealBytes() ?? [])
+        if let table = try table(
+            acceptancesName, in: files, "to forget which values were accepted", AcceptanceTable.init(parsing:))
+        {
+            record.acceptances = table
+        }
+        if let table = try table(
+            codesName, in: files, "to forget which one-time passwords were used", UsedCodes.init(parsing:))
+        {
+            record.codes = table
+        }
         return record
+    }
+
+    /// Returns the table in the file of that name; `nil` if there is none. One that cannot be read must not count as empty.
+    private static func table<Table>(
+        _ name: String, in files: any StateFiles, _ effect: String, _ parse: ([UInt8]) -> Table?
+    ) throws(StateError) -> Table? {
+        guard let stored = try files.load(name) else { return nil }
+        guard let table = parse(stored.revealBytes()) else {
+            throw StateError(
+                reason:
+                    "the state file \(name).sealed is of another version, or damaged; restore it, or remove it \(effect)"
+            )
+        }
+        return table
+    }
+
+    /// Returns the key of digests, and creates it in new state. Throws if only the key is missing: no latch would be of a present
+    /// value any more.
+    private static func key(_ files: any StateFiles, of record: AttemptRecord) throws(StateError) -> Secret {
+        if let stored = try files.load(keyName) { return stored }
+        guard record == AttemptRecord() else {
+            throw StateError(
+                reason:
+                    "the state file \(keyName).sealed is missing, without which nothing tells whose the latches are; "
+                    + "restore it, or remove \(latchesName).sealed, \(submissionsName).sealed, \(acceptancesName).sealed and "
+                    + "\(codesName).sealed to start without them")
+        }
+        var fresh = Sealing.randomBytes(32)
+        let key = Secret(taking: &fresh)
+        try files.save(key, as: keyName)
+        return key
     }
 
     /// Returns a digest of `text` with the secret key, which others can neither compute nor use for guessing texts.

@@ -53,11 +53,11 @@ struct AcceptanceTableTests {
         #expect(table == written)
         let many = (0..<9).map { #"{"path":"/\#($0)"}"# }.joined(separator: ",")
         let long = head + name + #""digest":"01","at":7,"addresses":[\#(many)]}]}"#
-        let read = AcceptanceTable(parsing: Array(long.utf8)).acceptance(key(), digest: [1])
+        let read = AcceptanceTable(parsing: Array(long.utf8))?.acceptance(key(), digest: [1])
         #expect(read?.addresses.map(\.path) == ["/0", "/1", "/2", "/3"] && read?.wasAsked == true)
     }
 
-    @Test("an acceptance table is restored unchanged, and invalid bytes give an empty one")
+    @Test("an acceptance table is restored unchanged, and invalid bytes or another version give none")
     func bytes() {
         var table = AcceptanceTable()
         table.accept(key(), digest: [1, 255], Acceptance(path: "/a b/\u{e4}", at: 1))
@@ -66,7 +66,23 @@ struct AcceptanceTableTests {
         table.accept(key("third"), digest: [2], Acceptance(path: "/", at: 2, wasAsked: false))
         #expect(AcceptanceTable(parsing: table.serialized()) == table)
         for text in ["", "x", "{}", #"{"version":2,"accepted":[]}"#, #"{"version":1,"accepted":[{"at":1}]}"#] {
-            #expect(AcceptanceTable(parsing: Array(text.utf8)).count == 0)
+            #expect(AcceptanceTable(parsing: Array(text.utf8)) == nil, "\(text)")
+        }
+        // A part that cannot be read does not count as absent.
+        let mark = String(decoding: table.serialized(), as: UTF8.self)
+        for (known, other) in [(#""path""#, #""p""#), (#""addresses":[{"#, #""form":{},"addresses":[{"#)] {
+            let changed = mark.replacing(known, with: other, maxReplacements: 1)
+            #expect(changed != mark && AcceptanceTable(parsing: Array(changed.utf8)) == nil, "\(changed)")
+        }
+    }
+
+    @Test("used steps are restored unchanged, and invalid bytes give none")
+    func usedCodes() {
+        let codes = UsedCodes(ends: ["seed": 1_700_000_030_000, "other": 1])
+        #expect(UsedCodes(parsing: codes.serialized()) == codes)
+        #expect(UsedCodes(parsing: UsedCodes().serialized()) == UsedCodes())
+        for text in ["", "x", "[]", #"{"seed":"1"}"#, #"{"seed":1,"other":{}}"#, #"{"seed":1"#] {
+            #expect(UsedCodes(parsing: Array(text.utf8)) == nil, "\(text)")
         }
     }
 
