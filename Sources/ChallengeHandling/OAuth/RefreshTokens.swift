@@ -53,10 +53,14 @@ public final class RefreshTokens: Sendable {
                 unkept.withLock { $0 = nil }
                 return waiting.token
             }
-            guard let kept = try await conversation.state.load(stateName).flatMap(KeptRefreshToken.init(sealed:)),
-                kept.replaces(given, of: use.credential)
-            else { return given }
-            return kept.token
+            guard let stored = try await conversation.state.load(stateName) else { return given }
+            guard let kept = KeptRefreshToken(sealed: stored) else {
+                throw StateError(
+                    reason:
+                        "the state file \(stateName).sealed is of another version, or damaged; restore it, or remove it to "
+                        + "use the credential's own refresh token")
+            }
+            return kept.replaces(given, of: use.credential) ? kept.token : given
         } catch {
             throw failure("The current refresh token cannot be read or saved", error, use)
         }

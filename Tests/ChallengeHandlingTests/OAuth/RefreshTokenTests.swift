@@ -74,6 +74,17 @@ struct RefreshTokenTests {
         #expect(failure.code == .failed && failure.detail.contains("no disk") && rig.latches.all.isEmpty)
     }
 
+    @Test("no refresh token is sent if the stored one is of another version: the credential's own may have been used")
+    func otherVersion() async throws {
+        let store = MemoryStore()
+        let name = "refresh-token.api-client.https_3a_2f_2fid_2eexample_2ecom"
+        try store.save(Secret(#"{"token":1}"#), as: name)
+        let rig = LoginRig.tokens([], store: store)
+        let failure = await rig.lose(try Self.login())
+        #expect(failure.code == .failed && failure.detail.contains("\(name).sealed") && rig.latches.all.isEmpty)
+        #expect(store.values[name] != nil)
+    }
+
     @Test("a refresh token that cannot be saved is not used until it can, and is not lost meanwhile")
     func unkept() async throws {
         let store = MemoryStore()
