@@ -159,7 +159,7 @@ struct ServiceDirectoryTests {
     @Test("a second name of a file of the system is no entry of a process")
     func entries() throws {
         try FileSystem.link(victim, to: directory.file("service/process-1-2"))
-        #expect(StateProcess.running(in: directory.file("service")).isEmpty)
+        #expect(try StateProcess.running(in: directory.file("service")).isEmpty)
         do {
             let entry = try StateProcess(in: directory.file("service"), socket: nil)
             withExtendedLifetime(entry) {}

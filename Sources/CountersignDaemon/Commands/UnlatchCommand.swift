@@ -59,7 +59,15 @@ struct UnlatchCommand: ParsableCommand {
     /// Has each process that uses the state open the latches, `countersign run` among them. Throws if one does not answer.
     private func unlatchRunning(in directory: String, _ told: inout Set<Int32>) throws -> OpenedLatches {
         var opened = OpenedLatches()
-        for running in StateProcess.running(in: directory) where !told.contains(running.process) {
+        let processes: [StateProcess.Running]
+        do throws(StateError) {
+            processes = try StateProcess.running(in: directory)
+        } catch {
+            throw Failure(
+                "it cannot be told which processes use the state in \(directory), so the latch was not opened: \(error.reason)",
+                code: EX_UNAVAILABLE)
+        }
+        for running in processes where !told.contains(running.process) {
             do throws(Failure) {
                 guard let socket = running.socket else { throw Failure("no admin socket", code: EX_UNAVAILABLE) }
                 var client = AdminClient(path: socket)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+package import ChallengeHandling
 internal import Glibc
 package import System
 
@@ -46,24 +47,47 @@ package final class StateProcess: Sendable {
     deinit { try? directory.remove(directory.name) }
 
     /// Returns the running processes that use the directory, without this one. Removes entries that were left behind.
-    package static func running(in path: String) -> [Running] {
-        guard let directory = try? JudgedDirectory(at: path), let names = try? directory.names() else { return [] }
-        return names.compactMap { name in
-            guard name.hasPrefix(prefix), let process = pid_t(name.dropFirst(prefix.count).prefix { $0 != "-" }),
-                process != getpid()
-            else { return nil }
-            return entry(name, of: process, in: directory)
+    ///
+    /// Throws if an entry cannot be read: its process may be running, with latches in its memory.
+    package static func running(in path: String) throws(StateError) -> [Running] {
+        var place = path
+        do throws(SystemError) {
+            let directory = try JudgedDirectory(at: path)
+            var running: [Running] = []
+            for name in try directory.names() where name.hasPrefix(prefix) {
+                guard let process = pid_t(name.dropFirst(prefix.count).prefix { $0 != "-" }), process != getpid() else {
+                    continue
+                }
+                place = "\(path)/\(name)"
+                if let entry = try entry(name, of: process, in: directory) { running.append(entry) }
+            }
+            return running
+        } catch {
+            // Nobody has used the state yet.
+            if error.code == ENOENT { return [] }
+            throw StateError(reason: FileFault.system("read", place, error.code).reason)
         }
     }
 
-    private static func entry(_ name: String, of process: pid_t, in directory: JudgedDirectory) -> Running? {
-        guard let file = try? directory.open(name, O_RDONLY) else { return nil }
-        if flock(file.number, LOCK_EX | LOCK_NB) == 0 {
+    private static func entry(
+        _ name: String, of process: pid_t, in directory: JudgedDirectory
+    ) throws(SystemError) -> Running? {
+        let file: Descriptor
+        do throws(SystemError) {
+            file = try directory.open(name, O_RDONLY)
+        } catch {
+            // The process has ended meanwhile, or no process has made this.
+            if error.code == ENOENT || JudgedDirectory.refusal(error.code) != nil { return nil }
+            throw error
+        }
+        do throws(SystemError) {
+            _ = try systemCall { [number = file.number] in flock(number, LOCK_EX | LOCK_NB) }
             try? directory.remove(name)
             return nil
+        } catch {
+            guard error.code == EWOULDBLOCK else { throw error }
         }
-        let bytes = (try? file.readAll(limit: limit)) ?? []
-        let socket = String(decoding: bytes.prefix(limit), as: UTF8.self)
+        let socket = String(decoding: try file.readAll(limit: limit).prefix(limit), as: UTF8.self)
         return Running(process: process, socket: socket.isEmpty ? nil : socket)
     }
 }

@@ -134,7 +134,13 @@ package enum DirectoryListing {
     private static func names(_ stream: OpaquePointer, atMost limit: Int) -> [String] {
         defer { unsafe closedir(stream) }
         var names: [String] = []
-        while names.count < limit, let entry = unsafe readdir(stream) {
+        while names.count < limit {
+            errno = 0
+            guard let entry = unsafe readdir(stream) else {
+                // A part of the names must not pass for all of them.
+                if errno != 0 { return nil }
+                break
+            }
             let name = unsafe withUnsafeBytes(of: &entry.pointee.d_name) { field in
                 unsafe String(decoding: field.prefix { $0 != 0 }, as: UTF8.self)
             }
