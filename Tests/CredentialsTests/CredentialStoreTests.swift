@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 import ChallengeHandling
+import Glibc
 import Secrets
 import Synchronization
 import System
@@ -220,5 +221,11 @@ struct SystemdCredentialsSourceTests {
         try directory.write("key\n", to: "state-key")
         #expect(try source.value(named: "state-key") == Secret("key"))
         #expect(try source.value(named: "other") == nil)
+    }
+
+    @Test("a key of which it cannot be told whether it exists is an error: state would be sealed with another key")
+    func unknownValue() throws {
+        unsafe symlink("state-key", directory.file("state-key"))
+        #expect(throws: CredentialError.self) { try source.value(named: "state-key") }
     }
 }

@@ -66,12 +66,16 @@ package struct SystemdCredentialsSource: CredentialLookup {
 
     /// Returns a credential with a single value, such as `state-key`; `nil` if it does not exist.
     ///
-    /// One final newline is removed.
+    /// One final newline is removed. Throws if it cannot be told whether it exists: state would be sealed with another key.
     package func value(named name: String) throws(CredentialError) -> Secret? {
         guard let directory, Self.isFileName(name) else { return nil }
-        let path = "\(directory)/\(name)"
-        guard FileSystem.allows(path, F_OK) else { return nil }
-        return try Self.content(path).withoutTrailingNewline
+        do {
+            let file = PrivateFile(path: "\(directory)/\(name)", trust: .unchecked)
+            return try file.read().withoutTrailingNewline
+        } catch {
+            if error.kind == .missing { return nil }
+            throw Self.unusable(error.reason)
+        }
     }
 
     private func object(in path: String) throws(CredentialError) -> [String: Secret] {
