@@ -52,6 +52,8 @@ struct page {
 
 static struct page nothing, *page = &nothing;
 static const char *log_path;
+// Another error than that of the call (TORTURE_ERROR): only for what can fail with any, reads and opens of files.
+static int other_error, is_short;
 static __thread int inside;
 
 // The addresses of a loaded object whose calls count; only the first is the program itself.
@@ -97,6 +99,9 @@ __attribute__((constructor)) static void begin(void) {
     void *mapped = (void *)syscall(SYS_mmap, NULL, sizeof nothing, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     syscall(SYS_close, file);
     log_path = getenv("TORTURE_LOG");
+    const char *error = getenv("TORTURE_ERROR");
+    is_short = error && !strcmp(error, "short");
+    other_error = error ? atoi(error) : 0;
     int first = 1;
     dl_iterate_phdr(remember, &first);
     void *frames[4];
@@ -179,7 +184,13 @@ WRAP(FILE *, fopen64, (const char *path, const char *mode), (path, mode), EMFILE
 WRAP(FILE *, fopen, (const char *path, const char *mode), (path, mode), EMFILE, NULL)
 WRAP(DIR *, opendir, (const char *path), (path), EMFILE, NULL)
 WRAP(DIR *, fdopendir, (int fd), (fd), ENOMEM, NULL)
-WRAP_FD(ssize_t, read, (int fd, void *to, size_t size), (fd, to, size), error_of(fd, ECONNRESET, EIO))
+
+// A read that fails, or gives one byte of what there is.
+ssize_t read(int fd, void *to, size_t size) {
+    if (!fails_on(__COUNTER__, "read", error_of(fd, ECONNRESET, other_error ? other_error : EIO), CALLER, 0, fd)) return NEXT(read)(fd, to, size);
+    return is_short && size ? NEXT(read)(fd, to, 1) : -1;
+}
+
 WRAP(ssize_t, pread, (int fd, void *to, size_t size, off_t at), (fd, to, size, at), EIO, -1)
 WRAP(ssize_t, pread64, (int fd, void *to, size_t size, off_t at), (fd, to, size, at), EIO, -1)
 WRAP_FD(ssize_t, write, (int fd, const void *from, size_t size), (fd, from, size), error_of(fd, ECONNRESET, ENOSPC))
@@ -256,17 +267,17 @@ WRAP(int, getaddrinfo, (const char *host, const char *service, const struct addr
 #define MODE(last) ({ mode_t mode = 0; if (flags & (O_CREAT | O_TMPFILE)) { va_list list; va_start(list, last); mode = va_arg(list, mode_t); va_end(list); } mode; })
 
 int open(const char *path, int flags, ...) {
-    if (fails(__COUNTER__, "open", EMFILE, CALLER, 0)) return -1;
+    if (fails(__COUNTER__, "open", other_error ? other_error : EMFILE, CALLER, 0)) return -1;
     return (int)syscall(SYS_openat, AT_FDCWD, path, flags | O_LARGEFILE, MODE(flags));
 }
 
 int open64(const char *path, int flags, ...) {
-    if (fails(__COUNTER__, "open64", EMFILE, CALLER, 0)) return -1;
+    if (fails(__COUNTER__, "open64", other_error ? other_error : EMFILE, CALLER, 0)) return -1;
     return (int)syscall(SYS_openat, AT_FDCWD, path, flags | O_LARGEFILE, MODE(flags));
 }
 
 int openat(int at, const char *path, int flags, ...) {
-    if (fails(__COUNTER__, "openat", EMFILE, CALLER, 0)) return -1;
+    if (fails(__COUNTER__, "openat", other_error ? other_error : EMFILE, CALLER, 0)) return -1;
     return (int)syscall(SYS_openat, at, path, flags | O_LARGEFILE, MODE(flags));
 }
 

@@ -3,6 +3,7 @@
 """The library of `faults.c`: builds and preloads it, sets the call that fails, and reads its log."""
 
 import collections
+import errno
 import mmap
 import os
 import struct
@@ -37,8 +38,10 @@ class Call:
 class Faults:
     """The control page and the log of one run. `target`: the call that fails, or None to write all calls to the log."""
 
-    def __init__(self, library, binary, folder, target=None, lasting=False):
+    def __init__(self, library, binary, folder, target=None, lasting=False, error=""):
         self.library, self.binary, self.lasting = library, binary, lasting
+        # The number of an error, or `short`.
+        self.error = str(getattr(errno, error, error))
         self.path, self.log = os.path.join(folder, "page"), os.path.join(folder, "calls")
         name, number = (target.name.encode(), target.number) if target else (b"", 0)
         with open(self.path, "wb") as file:
@@ -51,7 +54,7 @@ class Faults:
         """The environment that the program needs. Its child processes inherit it, and are not counted."""
         return {
             "LD_PRELOAD": self.library, "TORTURE_PAGE": self.path, "TORTURE_LOG": self.log,
-            "TORTURE_PROGRAM": os.path.realpath(self.binary)}
+            "TORTURE_PROGRAM": os.path.realpath(self.binary), "TORTURE_ERROR": self.error}
 
     def arm(self, isArmed=True):
         """From now on calls count, until `disarm`."""

@@ -102,6 +102,40 @@ class Latch(Scenario):
             self.find(1, f"the rejected password was sent {self.upstream.wrong} times across a kill, and nothing warned of it")
 
 
+class Restart(Scenario):
+    """A start on state with a closed latch: what cannot be read does not count as open."""
+
+    first_password = "bad"
+
+    def prepare(self):
+        super().prepare()
+        self.stage.ask("/basic/one")
+        self.stage.stop()
+        self.sent = self.upstream.wrong
+
+    def act(self):
+        self.problem = self.stage.start()
+        if not self.problem:
+            self.stage.ask("/basic/two")
+
+    def check_process(self):
+        self.check_start(self.problem)
+
+    def recover(self):
+        self.stage.stop(signal.SIGKILL)
+        if problem := self.stage.start(is_tortured=False):
+            return self.find(1, f"does not start again: {problem}: {self.last_words()}")
+        answer = self.stage.ask("/basic/after")
+        if answer.code != "login-latched":
+            self.find(1, f"after a restart the caller gets {answer}, not login-latched")
+        self.stage.stop()
+        return None
+
+    def check_wrong(self):
+        if self.upstream.wrong > self.sent:
+            self.find(1, f"the rejected password was sent {self.upstream.wrong - self.sent} times more after the restart")
+
+
 class Proved(Latch):
     """A password that a login tries itself, on a connection that has rested since the login before."""
 
@@ -309,7 +343,7 @@ class Helper(Scenario):
 
 
 ALL = {
-    "start": Start, "users": Users, "basic": Basic, "form": Form, "replay": Replay, "rested": Rested, "latch": Latch, "proved": Proved,
+    "start": Start, "users": Users, "basic": Basic, "form": Form, "replay": Replay, "rested": Rested, "latch": Latch, "restart": Restart, "proved": Proved,
     "refresh-token": RefreshToken, "helper": Helper, "reload": Reload, "drain": Drain, "hand-over": HandOver, "take-over": TakeOver, "keyring": Keyring,
     "code": Code, "ntlm": NTLM, "orphan": Orphan, "by-user": ByUser, "foreign": Foreign, "socket-file": Takeover,
 }

@@ -116,7 +116,7 @@ package enum DirectoryListing {
     /// read.
     package static func names(in directory: String, atMost limit: Int = .max) -> [String]? {
         guard let stream = unsafe opendir(directory) else { return nil }
-        return unsafe names(stream, atMost: limit)
+        return try? unsafe names(stream, atMost: limit)
     }
 
     /// Returns the sorted names in an open directory, besides `.` and `..`.
@@ -128,17 +128,17 @@ package enum DirectoryListing {
             close(number)
             throw error
         }
-        return unsafe names(stream, atMost: .max)
+        return try unsafe names(stream, atMost: .max)
     }
 
-    private static func names(_ stream: OpaquePointer, atMost limit: Int) -> [String] {
+    private static func names(_ stream: OpaquePointer, atMost limit: Int) throws(SystemError) -> [String] {
         defer { unsafe closedir(stream) }
         var names: [String] = []
         while names.count < limit {
             errno = 0
             guard let entry = unsafe readdir(stream) else {
                 // A part of the names must not pass for all of them.
-                if errno != 0 { return nil }
+                if errno != 0 { throw SystemError.last }
                 break
             }
             let name = unsafe withUnsafeBytes(of: &entry.pointee.d_name) { field in
