@@ -90,8 +90,11 @@ package struct AdminService: LocalService {
         case ("POST", "/unlatch"), ("POST", "/sessions/drop"):
             return change(request)
         case ("POST", "/login"), ("POST", "/doctor"):
-            // Over the Unix socket `later` answers.
-            return Self.socketOnly
+            // Over the Unix socket `later` answers, unless it refuses a parameter.
+            guard request.isUnixSocket, case .refused(let reason)? = DaemonCommand(request) else {
+                return Self.socketOnly
+            }
+            return LocalReply(.badRequest, detail: reason).answer()
         case (_, "/livez"), (_, "/readyz"), (_, "/healthz"):
             return LocalReply(.methodNotAllowed, detail: "Use GET for \(request.path).")
                 .answer(allow: Self.probeMethods)
@@ -144,7 +147,7 @@ package struct AdminService: LocalService {
         if request.method == "POST", request.path == "/unlatch", request.isUnixSocket {
             return unlatch(request)
         }
-        if request.method == "POST", request.isUnixSocket, let arguments = DaemonCommand.arguments(of: request) {
+        if request.method == "POST", request.isUnixSocket, case .run(let arguments)? = DaemonCommand(request) {
             return run(arguments)
         }
         guard ["GET", "HEAD", "OPTIONS"].contains(request.method) else { return nil }
@@ -252,11 +255,13 @@ extension LocalRequest {
 
     /// Returns the values of that name in the query. Values are percent-decoded; names are compared as received,
     /// because the expected ones need no escapes.
-    func values(of name: String) -> [String] {
+    func values(of name: String) -> [String] { parameters.filter { $0.name == name }.map(\.value) }
+
+    /// The names and values in the query, in order.
+    var parameters: [(name: String, value: String)] {
         query.split(separator: "&").compactMap { pair in
             let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-            guard parts.first.map(String.init) == name else { return nil }
-            return parts.count > 1 ? parts[1].unescaped : ""
+            return parts.first.map { (String($0), parts.count > 1 ? parts[1].unescaped : "") }
         }
     }
 }

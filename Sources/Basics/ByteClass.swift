@@ -37,6 +37,14 @@ package struct ByteClass: Sendable {
         ByteClass(low: 0x2FFF_FFD2_0000_0000, high: 0x7FFF_FFFF_EFFF_FFFF)
     }
 
+    /// Bytes that a request target may have on the wire: visible ASCII without `#`, which begins a fragment (RFC 9112
+    /// §3.2, RFC 3986 §3.5).
+    ///
+    /// No space, CR, LF or other control, which could end the target, the line or the request.
+    @inlinable package static var target: ByteClass {
+        ByteClass(low: 0xFFFF_FFF6_0000_0000, high: 0x7FFF_FFFF_FFFF_FFFF)
+    }
+
     /// `unreserved` of RFC 3986 §2.3.
     @inlinable package static var unreserved: ByteClass {
         ByteClass(low: 0x03FF_6000_0000_0000, high: 0x47FF_FFFE_87FF_FFFE)
@@ -107,6 +115,15 @@ extension Sequence<UInt8> {
 }
 
 extension Span<UInt8> {
+    /// True if the bytes can be sent as a request target: a path with an optional query, or `*` (RFC 9112 §3.2).
+    package var isRequestTarget: Bool {
+        guard count > 0, self[0] == UInt8(ascii: "/") || count == 1 && self[0] == UInt8(ascii: "*") else {
+            return false
+        }
+        for index in indices where !ByteClass.target.contains(self[index]) { return false }
+        return true
+    }
+
     /// Copy of the bytes.
     package var array: [UInt8] {
         var copy: [UInt8] = []

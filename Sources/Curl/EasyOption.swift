@@ -133,8 +133,6 @@ extension EasyOption<String> {
     package static var caFile: Self { Self(CURLOPT_CAINFO) }
     /// Folder of CA files, by hash. Its default remains in use next to a file.
     package static var caFolder: Self { Self(CURLOPT_CAPATH) }
-    /// Method, if no other option implies it.
-    package static var customRequest: Self { Self(CURLOPT_CUSTOMREQUEST) }
     /// Hosts reached without the proxy. Default here: empty, regardless of the environment.
     package static var noProxy: Self { Self(CURLOPT_NOPROXY) }
     /// Password for schemes that libcurl answers.
@@ -147,8 +145,6 @@ extension EasyOption<String> {
     package static var proxyPassword: Self { Self(CURLOPT_PROXYPASSWORD) }
     /// User name for the proxy.
     package static var proxyUserName: Self { Self(CURLOPT_PROXYUSERNAME) }
-    /// Request target sent instead of the URL's path and query.
-    package static var requestTarget: Self { Self(CURLOPT_REQUEST_TARGET) }
     /// Service name of the principal for which Negotiate requests a ticket.
     package static var serviceName: Self { Self(CURLOPT_SERVICE_NAME) }
     /// File of the client certificate.
@@ -171,6 +167,10 @@ extension EasyOption<String> {
             .redirectProtocols,
         ]
     }
+
+    // Parts of the request line, which libcurl sends unchecked: set by `setMethod` and `setTarget`.
+    static var customRequest: Self { Self(CURLOPT_CUSTOMREQUEST) }
+    static var requestTarget: Self { Self(CURLOPT_REQUEST_TARGET) }
 
     // Set once for every handle.
     static var protocols: Self { Self(CURLOPT_PROTOCOLS_STR) }

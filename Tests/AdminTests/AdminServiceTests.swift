@@ -283,6 +283,50 @@ struct AdminServiceTests {
         }
     }
 
+    @Test(
+        "a command gets no path that no request can have, and the answer is 400 with the reason",
+        arguments: [
+            "/a%20HTTP/1.1%0D%0AHost:%20x%0D%0A%0D%0APOST%20/transfer", "/a%20b", "/a%0Ab", "/a%00b", "/a%09b",
+            "/a%7Fb",
+            "/a%C3%A9", "/a%23b", "%0D%0A/x", "/a%25zz", "/a?b%20c", "/a?b%0D%0Ac", "//%0a", "/a%5Cb",
+        ])
+    func unusablePaths(path: String) throws {
+        let query = "upstream=u&path=\(path)"
+        let request = LocalRequest(method: "POST", path: "/doctor", query: query, isUnixSocket: true)
+        #expect(service().later(request) == nil && asked.all.isEmpty)
+        let answer = ask("POST", "/doctor", query, isUnixSocket: true)
+        #expect(answer.status == 400)
+        let reason = json(answer)?["detail"]?.stringValue ?? ""
+        #expect(reason.hasPrefix("The parameter path of /doctor is no path that a request can have."), "\(reason)")
+        #expect(ask("POST", "/doctor", query).status == 403)
+    }
+
+    @Test("a command gets each path that a request can have, and no unknown parameter or name with a line end")
+    func commandParameters() throws {
+        func run(_ path: String, _ query: String) throws -> LaterAnswer? {
+            let later = service().later(LocalRequest(method: "POST", path: path, query: query, isUnixSocket: true))
+            later?.begin {}
+            return later
+        }
+        for (path, wanted) in [
+            ("/a%2520b%3Fq=%255B", "/a%20b?q=%5B"), ("x/y", "x/y"), ("/a?b[]=1", "/a?b[]=1"), ("", ""),
+        ] {
+            _ = try #require(try run("/doctor", "path=\(path)"))
+            #expect(asked.all.last == "doctor --path=\(wanted) --")
+        }
+        for (path, query, words) in [
+            ("/doctor", "pth=/x", "/doctor has no such parameter. It has login, json, path, upstream."),
+            ("/doctor", "here=1", "no such parameter"), ("/login", "path=/x", "no such parameter"),
+            ("/login", "name=a%0Ab", "not a name"), ("/doctor", "upstream=a%00", "not a name"),
+            ("/doctor", "upstream=a%C2%9Bb", "not a name"), ("/doctor", "upstream=a&path=/ok&path=/a%20b", "no path"),
+        ] {
+            #expect(try run(path, query) == nil)
+            let answer = ask("POST", path, query, isUnixSocket: true)
+            #expect(answer.status == 400)
+            #expect(json(answer)?["detail"]?.stringValue?.contains(words) == true, "\(query)")
+        }
+    }
+
     @Test("sessions are dropped by the name of their challenge, or all of them")
     func drop() {
         #expect(json(ask("POST", "/sessions/drop", isUnixSocket: true)) == ["dropped": 3])

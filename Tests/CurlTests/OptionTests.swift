@@ -28,6 +28,29 @@ struct OptionTests {
         try handle.clear(.url)
     }
 
+    @Test("a target or a method that could end the request line is refused, in any byte")
+    func requestLine() throws {
+        let handle = try EasyHandle()
+        for byte in UInt8.min...UInt8.max {
+            let target = [UInt8(ascii: "/"), byte, UInt8(ascii: "a")]
+            let isGood = byte > 0x20 && byte < 0x7F && byte != UInt8(ascii: "#")
+            if isGood {
+                try handle.setTarget(target.span)
+            } else {
+                #expect(throws: CurlError.urlMalformed, "\(byte)") { try handle.setTarget(target.span) }
+            }
+        }
+        for target in ["", "a", "?a", "**", "*a", "http://a/", " /", "/a HTTP/1.1\r\nHost: b\r\n\r\nPOST /c"] {
+            #expect(throws: CurlError.urlMalformed) { try handle.setTarget(target) }
+        }
+        for target in ["*", "/", "/a?b#c".replacing("#", with: "?")] { try handle.setTarget(target) }
+        for method in ["", "GET ", "GET /x HTTP/1.1\r\nX:", "G\0T", "GÉT", "GET\n", "(GET)"] {
+            #expect(throws: CurlError.badFunctionArgument) { try handle.setMethod(method) }
+        }
+        for method in ["GET", "PROPFIND", "M-SEARCH", "get"] { try handle.setMethod(method) }
+        try handle.clearMethod()
+    }
+
     @Test("a CurlError matches its constant and describes itself")
     func errors() {
         do {

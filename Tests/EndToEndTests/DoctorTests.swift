@@ -3,6 +3,7 @@
 
 internal import FakeServers
 internal import Glibc
+internal import Synchronization
 internal import TestSupport
 import Testing
 
@@ -24,6 +25,31 @@ struct DoctorTests {
             let report = try await report(bank)
             #expect(report.exit == 0 && report.json["status"] == "ok", "\(report.json)")
             #expect(report.states.allSatisfy { ["ok", "note"].contains($0) })
+        }
+    }
+
+    @Test(
+        "asks for a path with a query, and for none that would carry a request of its own, by command or admin socket")
+    func paths() async throws {
+        try await withBank { bank in
+            let asked = Mutex<[String]>([])
+            bank.upstream.override { request in
+                asked.withLock { $0.append("\(request.method) \(request.target)") }
+                return .text(200, "fine")
+            }
+            let split =
+                "/a%20HTTP/1.1%0D%0AHost:%20x%0D%0A%0D%0APOST%20/transfer%20HTTP/1.1%0D%0AHost:%20x%0D%0A%0D%0AGET%20/b"
+            let refused = try await bank.admin("/doctor?upstream=server&path=\(split)", "-X", "POST")
+            #expect(refused.status == 400 && refused.code == "bad-request", "\(refused.summary)")
+            #expect(refused.detail.contains("no path that a request can have"), "\(refused.detail)")
+            for path in ["/a b", "/a\r\nb", "/a#b", "/ä"] {
+                let command = try await bank.countersign("doctor", "server", "--path", path)
+                #expect(command.exit == 64 && command.errors.contains("percent-encode"), "\(command)")
+            }
+            #expect(asked.withLock { $0 } == [])
+            let good = try await bank.countersign("doctor", "server", "--path", "open/x%20y?q=%5B")
+            #expect(good.exit == 0, "\(good)")
+            #expect(asked.withLock { $0 } == ["GET /open/x%20y?q=%5B"])
         }
     }
 

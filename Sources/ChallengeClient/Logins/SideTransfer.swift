@@ -76,7 +76,7 @@ final class SideTransfer: TransferOwner {
         let easy = stream.easy
         try connections.apply(to: easy, for: request.url.origin)
         try easy.set(.url, request.url.origin.description + "/")
-        try easy.set(.requestTarget, request.url.target)
+        try easy.setTarget(request.url.target)
         try easy.set(.connectTimeout, min(plan.timeouts.connect, request.timeout))
         try easy.set(.timeout, request.timeout)
         if let body = request.body {
@@ -85,7 +85,7 @@ final class SideTransfer: TransferOwner {
         }
         transfer.isHeadRequest = request.method == .head
         if transfer.isHeadRequest { try easy.set(.noBody, true) }
-        if request.method != .get || request.body != nil { try easy.set(.customRequest, request.method.rawValue) }
+        if request.method != .get || request.body != nil { try easy.setMethod(request.method.rawValue) }
         if request.body == nil, request.method == .post {
             try stream.fields.append(name: "Content-Length", value: "0")
         }

@@ -89,7 +89,7 @@ final class CurlStream: UpstreamStream {
         try takeFields(of: head)
         try apply(request)
         askedAt = request.expectsContinue ? driver.systemNow : .never
-        try target.withSpan { (bytes) throws(CurlError) in try easy.set(.requestTarget, bytes: bytes) }
+        try target.withSpan { (bytes) throws(CurlError) in try easy.setTarget(bytes) }
         if let startQueue = pool?.startQueue, !shape.isHTTP1 {
             try startQueue.start(self)
         } else {
@@ -323,7 +323,7 @@ extension CurlStream {
         // From the last shape to the neutral one, which is GET, …
         try easy.set(.upload, false)
         try easy.set(.httpGet, true)
-        try easy.clear(.customRequest)
+        try easy.clearMethod()
         // … and from there to the wanted one.
         if wanted.hasBody {
             try easy.set(.upload, true)
@@ -332,8 +332,8 @@ extension CurlStream {
         switch wanted.method {
         case .get where !wanted.hasBody: break
         case .head where !wanted.hasBody: try easy.set(.noBody, true)
-        case .other: try easy.set(.customRequest, wanted.otherMethod)
-        default: try easy.set(.customRequest, wanted.method.name)
+        case .other: try easy.setMethod(wanted.otherMethod)
+        default: try easy.setMethod(wanted.method.name)
         }
         shape = wanted
     }

@@ -6,7 +6,8 @@ internal import Basics
 /// An absolute `http` or `https` address, split into origin and request target.
 ///
 /// The target is stored as written, without decoding or removal of dot segments, so a request's target is forwarded
-/// unchanged. Only `resolving` a reference removes dot segments (RFC 3986 §5.2.4).
+/// unchanged. Only `resolving` a reference removes dot segments (RFC 3986 §5.2.4). No address can split a request:
+/// whatever it is made of, its target has only bytes of a request target (RFC 9112 §3.2).
 public struct WebURL: Sendable, Hashable {
     /// The origin.
     public let origin: Origin
@@ -15,11 +16,14 @@ public struct WebURL: Sendable, Hashable {
     /// The text after the `?`, if there is one.
     public let query: String?
 
-    /// Creates an address from its parts; an empty path becomes `/`.
+    /// Creates an address from its parts. An empty path becomes `/`, and another one gets a missing `/` in front.
+    ///
+    /// Bytes that would end the path, the query or the request line are percent-encoded, as browsers do: controls,
+    /// spaces, `#`, bytes above 0x7E, and `?` in a path. The path `*` (OPTIONS) stays.
     public init(origin: Origin, path: String, query: String? = nil) {
         self.origin = origin
-        self.path = path.isEmpty ? "/" : path
-        self.query = query
+        self.path = Self.encoded(path: path)
+        self.query = query.map { Self.encoded($0) { ByteClass.target.contains($0) } }
     }
 
     /// Parses an absolute address, without its fragment. `nil` for another scheme, user info, no host, an invalid port,
@@ -77,6 +81,26 @@ public struct WebURL: Sendable, Hashable {
     public func appending(path suffix: String) -> WebURL {
         let base = path.hasSuffix("/") ? String(path.dropLast()) : path
         return WebURL(origin: origin, path: suffix.hasPrefix("/") ? base + suffix : "\(base)/\(suffix)")
+    }
+
+    /// Returns this address with the path of `target` appended to its path, and the query of `target`.
+    package func appending(target: String) -> WebURL {
+        guard let question = target.utf8.firstIndex(of: UInt8(ascii: "?")) else { return appending(path: target) }
+        let path = appending(path: String(target[..<question])).path
+        return WebURL(origin: origin, path: path, query: String(target[target.utf8.index(after: question)...]))
+    }
+
+    private static func encoded(path: String) -> String {
+        if path.isEmpty || path == "*" { return path.isEmpty ? "/" : path }
+        let text = encoded(path) { ByteClass.target.contains($0) && $0 != UInt8(ascii: "?") }
+        return text.utf8.first == UInt8(ascii: "/") ? text : "/" + text
+    }
+
+    /// Returns `text` with the other bytes as `%XX`.
+    private static func encoded(_ text: String, keeping isKept: (UInt8) -> Bool) -> String {
+        if text.utf8.allSatisfy(isKept) { return text }
+        let bytes = text.utf8.flatMap { isKept($0) ? [$0] : Hex.percentEncoded($0) }
+        return String(decoding: bytes, as: UTF8.self)
     }
 
     private static func hostAndPort(_ authority: Substring) -> (String, UInt16?)? {

@@ -30,7 +30,7 @@ struct DoctorCommand: ParsableCommand {
     @Argument(help: "The upstreams to check. Default: all.", completion: NameCompletion.upstreams)
     var upstreams: [String] = []
 
-    @Option(name: .long, help: "The path to request at each upstream, below the path of its url.")
+    @Option(name: .long, help: "The path to request at each upstream, perhaps with a query, below the path of its url.")
     var path = ""
 
     @Flag(
@@ -40,6 +40,14 @@ struct DoctorCommand: ParsableCommand {
 
     @Flag(name: .long, help: "Print one JSON object.")
     var json = false
+
+    func validate() throws {
+        guard DaemonCommand.isPath(path) else {
+            throw ValidationError(
+                "--path is no path that a request can have: percent-encode spaces, control characters, # and bytes above 0x7E"
+            )
+        }
+    }
 
     func run() throws {
         let parameters: [(String, String)?] =

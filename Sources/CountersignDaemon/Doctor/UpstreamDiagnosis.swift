@@ -15,7 +15,7 @@ struct UpstreamDiagnosis {
     private static let clockTolerance: Int64 = 5_000
 
     let plan: UpstreamPlan
-    /// The path to request, below the path of the upstream.
+    /// The path to request, perhaps with a query, below the path of the upstream.
     let path: String
     let loop: CommandLoop
     let context: DaemonContext
@@ -101,7 +101,7 @@ struct UpstreamDiagnosis {
         var connections = plan.connections
         connections.allowsPlaintext = true
         let open = UpstreamPlan(name: plan.name, base: plan.base, connections: connections, timeouts: plan.timeouts)
-        let url = path.isEmpty ? plan.base : plan.base.appending(path: path)
+        let url = path.isEmpty ? plan.base : plan.base.appending(target: path)
         var request = SideRequest(method: .get, url: url, fields: [.accept: "text/html, */*;q=0.5"])
         request.allowsPartialBody = true
         let began = SystemClock.wallClock()

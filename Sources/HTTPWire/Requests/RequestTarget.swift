@@ -123,6 +123,14 @@ extension RequestTarget {
         return (ByteRange(start: start, end: index), ByteRange(start: start, end: pathEnd))
     }
 
+    /// Returns true if `bytes` are a path with an optional query, as a caller may send it (RFC 9112 §3.2.1).
+    public static func isPathAndQuery(_ bytes: Span<UInt8>) -> Bool {
+        guard bytes.count > 0, bytes[0] == UInt8(ascii: "/"),
+            let (end, _) = scan(bytes, from: 0, to: bytes.count)
+        else { return false }
+        return end == bytes.count
+    }
+
     /// Scans the bytes of a path and its query from `start` (RFC 3986 §3.3 and §3.4).
     ///
     /// Returns the end of these bytes and the end of the path; nil if two hexadecimal digits do not follow a `%`.

@@ -27,6 +27,41 @@ struct WebURLTests {
         #expect(WebURL("https://\(host)/") == nil)
     }
 
+    @Test("no part of an address ends its target, the request line or the request, whatever byte is in it")
+    func unsplittable() throws {
+        let origin = Origin(scheme: .https, host: "a.example")
+        let base = try #require(WebURL("https://a.example/b"))
+        for byte in UInt8.min...UInt8.max {
+            let text = String(decoding: [UInt8(ascii: "/"), byte, UInt8(ascii: "x")], as: UTF8.self)
+            let urls = [
+                WebURL(origin: origin, path: text), WebURL(origin: origin, path: "/", query: text),
+                base.appending(path: text), base.appending(target: text), base.appending(target: "/?\(text)"),
+                WebURL(origin: origin, path: String(text.dropFirst())),
+            ]
+            for url in urls {
+                #expect(url.target.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "#") }, "\(byte)")
+                #expect(url.path.hasPrefix("/") && !url.path.contains("?"), "\(byte)")
+                // What is sent is one target for every reader.
+                if !"\"<>\\".utf8.contains(byte) { #expect(WebURL(url.description) == url, "\(byte)") }
+            }
+        }
+    }
+
+    @Test("bytes that no target has are percent-encoded, and a query of an appended target stays one")
+    func encoded() throws {
+        let origin = Origin(scheme: .https, host: "a.example")
+        let split = WebURL(origin: origin, path: "/a HTTP/1.1\r\nHost: x\r\n\r\nPOST /b", query: "c#d é?\0")
+        #expect(split.target == "/a%20HTTP/1.1%0D%0AHost:%20x%0D%0A%0D%0APOST%20/b?c%23d%20%C3%A9?%00")
+        #expect(WebURL(origin: origin, path: "/a?b").target == "/a%3Fb")
+        #expect(WebURL(origin: origin, path: "a").target == "/a")
+        #expect(WebURL(origin: origin, path: "*").target == "*")
+        #expect(WebURL(origin: origin, path: "", query: "").target == "/?")
+        #expect(WebURL(origin: origin, path: "/%zz[]{}|^`\"<>\\").target == "/%zz[]{}|^`\"<>\\")
+        let base = try #require(WebURL("https://a.example/b/?c"))
+        #expect(base.appending(target: "/d?e?f").target == "/b/d?e?f")
+        #expect(base.appending(target: "d").target == "/b/d")
+    }
+
     @Test("an address with brackets but no colon in its host is refused", arguments: ["[8]", "[]", "[.]"])
     func brackets(_ host: String) {
         #expect(WebURL("https://\(host)/") == nil)

@@ -7,6 +7,7 @@ import HTTPTypes
 import Proxy
 import Secrets
 import Synchronization
+import TestSupport
 import Testing
 
 @Suite("Requests of a login's own, over the network")
@@ -43,6 +44,25 @@ struct SideRequestTests {
         let body = try proxy(upstream.port, sending: requests).fetch(get()).body
         #expect(body.contains("came: 200, originNotAllowed"), "\(body)")
         #expect(other.requests == 0)
+    }
+
+    @Test("a login's request is one request, whatever its address was made of")
+    func unsplit() throws {
+        let lines = Notes()
+        let upstream = try AnsweringUpstream { head, _ in
+            lines.add(String(head.prefix { $0 != "\r\n" }))
+            return answer()
+        }
+        let path = "/a HTTP/1.1\r\nHost: x\r\n\r\nPOST /transfer HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\nGET /b"
+        var other = request(upstream.port)
+        other.url = WebURL(origin: other.url.origin, path: "/c", query: "d\r\n\r\nGET /e")
+        let body = try proxy(upstream.port, sending: [request(upstream.port, .get, path), other]).fetch(get()).body
+        #expect(body.contains("came: 200, 200"), "\(body)")
+        #expect(
+            lines.all == [
+                "GET /a%20HTTP/1.1%0D%0AHost:%20x%0D%0A%0D%0APOST%20/transfer%20HTTP/1.1%0D%0AHost:%20x%0D%0AContent-Length:%200"
+                    + "%0D%0A%0D%0AGET%20/b HTTP/1.1", "GET /c?d%0D%0A%0D%0AGET%20/e HTTP/1.1",
+            ])
     }
 
     @Test("are not sent again by themselves where their connection is lost", arguments: [nil, Secret("password")])
