@@ -13,7 +13,7 @@ package struct RequestCookies {
     /// Injected `Cookie` fields.
     private let injected: [Secret]
 
-    /// Creates the cookies of `sessions` for `target` at `origin`, and `injected` fields before them. `now` in
+    /// Creates the cookies of `sessions` for `target` at `origin`, and `injected` fields after them. `now` in
     /// milliseconds since 1970.
     init(
         of sessions: [SessionCookieView], injected: [Secret], to origin: Origin, target: Span<UInt8>, now: Int64
@@ -36,21 +36,18 @@ package struct RequestCookies {
         if let merged = merged(with: lines) { fields.append(name: "Cookie", value: merged.span) }
     }
 
-    /// Returns one `Cookie` field's value: the caller's `lines`, then the sessions' cookies, or `nil` if empty.
+    /// Returns one `Cookie` field's value: the sessions' cookies, injected ones, and the caller's `lines`, or `nil` if empty.
     ///
     /// Cookies of the caller are left out if a session has the same name. A request has at most one such field (RFC
     /// 6265 §5.4).
     package func merged(with lines: [[UInt8]]) -> [UInt8]? {
-        var lines = lines + injected.map { $0.revealBytes() }
-        var merged: [UInt8]? = injected.isEmpty ? nil : Self.joined(lines)
-        if let first { merge(first) }
-        for line in others { merge(line) }
-        return merged
-
-        func merge(_ line: CookieLine) {
-            merged = line.merged(with: lines)
-            lines = merged.map { [$0] } ?? []
-        }
+        guard first != nil || !others.isEmpty || !injected.isEmpty else { return nil }
+        var pairs = CookiePairs()
+        if let first { pairs.append(first) }
+        for line in others { pairs.append(line) }
+        pairs.append(injected: injected.map { $0.revealBytes() })
+        pairs.append(callers: lines)
+        return pairs.text
     }
 
     /// Returns one field's value of several lines, in order.

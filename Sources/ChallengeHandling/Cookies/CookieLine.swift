@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import Basics
 package import Secrets
 
 /// The cookies that one request carries, and their `Cookie` field (RFC 6265 §5.4).
 package final class CookieLine: Sendable {
     /// The names and values, the longest path first, then the oldest. `nil` without cookies.
     package let field: Secret?
-    private let cookies: [Cookie]
+    let cookies: [Cookie]
     /// Names of the cookies; true if a caller's own cookie of that name replaces the session's.
-    private let names: [[UInt8]: Bool]
+    let names: [[UInt8]: Bool]
 
     init(_ cookies: [Cookie]) {
         self.cookies = cookies
@@ -17,43 +18,22 @@ package final class CookieLine: Sendable {
         names = Dictionary(cookies.map { (Array($0.name.utf8), $0.reachesCallers) }) { $0 && $1 }
     }
 
-    /// Merges a caller's `lines` with the session's cookies into one field. The caller's cookies of the session's names
-    /// are dropped. `nil` if nothing is left.
+    /// Merges the session's cookies with a caller's `lines` into one field. `nil` if nothing is left.
+    ///
+    /// The caller's cookies of the session's names are dropped, and those that could enclose another one: see `CookiePairs`.
     package func merged(with lines: [[UInt8]]) -> [UInt8]? {
         if lines.isEmpty { return field?.revealBytes() }
-        var pairs: [UInt8] = []
-        var replaced: Set<[UInt8]> = []
-        for line in lines {
-            // Compared as bytes, as the upstream reads them: an `=` with a combining accent is another `Character`.
-            for pair in line.split(separator: UInt8(ascii: ";")) {
-                let pair = pair.drop(while: Self.isBlank)
-                guard !pair.isEmpty else { continue }
-                let name = Self.name(of: pair)
-                if let givesWay = names[name] {
-                    guard givesWay else { continue }
-                    replaced.insert(name)
-                }
-                if !pairs.isEmpty { pairs += "; ".utf8 }
-                pairs += pair
-            }
-        }
-        for cookie in cookies {
-            if !replaced.isEmpty, replaced.contains(Array(cookie.name.utf8)) { continue }
-            if !pairs.isEmpty { pairs += "; ".utf8 }
-            pairs += cookie.name.utf8
-            pairs.append(UInt8(ascii: "="))
-            cookie.value.withBytes { value in
-                for index in value.indices { pairs.append(value[index]) }
-            }
-        }
-        return pairs.isEmpty ? nil : pairs
+        var pairs = CookiePairs()
+        pairs.append(self)
+        pairs.append(callers: lines)
+        return pairs.text
     }
 
     /// Returns the value of the first cookie of that name in the value of a `Cookie` field; nil without such a cookie.
     package static func value(of name: String, in line: [UInt8]) -> ArraySlice<UInt8>? {
         let wanted = Array(name.utf8)
         for pair in line.split(separator: UInt8(ascii: ";")) {
-            let pair = pair.drop(while: isBlank)
+            let pair = pair.drop(while: \.isBlank)
             guard pair.count > wanted.count, pair.starts(with: wanted) else { continue }
             let rest = pair.dropFirst(wanted.count)
             guard rest.first == UInt8(ascii: "=") else { continue }
@@ -72,14 +52,6 @@ package final class CookieLine: Sendable {
         }
         return text.finish()
     }
-
-    private static func name(of pair: ArraySlice<UInt8>) -> [UInt8] {
-        let name = pair.prefix { $0 != UInt8(ascii: "=") }
-        let end = name.lastIndex { !isBlank($0) }.map(name.index(after:)) ?? name.startIndex
-        return Array(name[..<end])
-    }
-
-    private static func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
 }
 
 extension CookieJar {
@@ -120,6 +92,7 @@ extension CookieJar {
         }
         return CookieLine(ordered.map(\.element))
     }
+
     /// Returns whether both jars make equal lines: all cookies are equal except for their expiry.
     func isSent(as other: CookieJar) -> Bool {
         cookies.elementsEqual(other.cookies) { ours, others in
