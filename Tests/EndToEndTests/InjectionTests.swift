@@ -78,6 +78,44 @@ struct InjectionTests {
         }
     }
 
+    @Test(
+        "a path that leads out of the injected one in any spelling is refused, and the server hears nothing of it",
+        arguments: [
+            "/open/%25%32%65%25%32%65/x", "/open/%25%32%45%25%32%65/x", "/open/%252e%252E/x", "/open/%25252525252e./x",
+            "/open/..%253bv/x", "/open/a%25%32%66%25%32%65%25%32%65%25%32%66..%25%35%63x", "/open/%c0%ae%C0%AE/x",
+            "/open/%25%63%30%25%61%65./x", "/open/%e0%80%ae%f0%80%80%ae/x",
+        ])
+    func escaping(path: String) async throws {
+        try await withServer({ _ in .text(200, "fine") }) { bank, asked in
+            try await bank.expect(path, "--path-as-is", status: 400, code: "bad-request")
+            try await bank.expect(path + "?a=1", "--path-as-is", "-X", "POST", status: 400, code: "bad-request")
+            #expect(asked().isEmpty)
+            try await bank.expect("/open/%25%32%65a/%C3%AE", "--path-as-is", status: 200)
+            #expect(asked().map(\.target) == ["\(Self.prefix)/open/%25%32%65a/%C3%AE?\(Self.parameter)"])
+        }
+    }
+
+    @Test("a server that separates parameters at semicolons finds the injected one only, in queries and forms")
+    func semicolons() async throws {
+        let cases = [
+            ("a=1;api_key=mine", "a=1"), ("api_key=mine;a=1", ""), ("a=1;api%5Fkey=x;api%255fkey=y;b", "a=1;b"),
+            ("a;%2561pi_key=x&b;c;api_key", "a&b;c"), ("x;api%C1%9Fkey=mine", "x"), ("api_key;api_key", ""),
+            ("a=1;;b=2;", "a=1;;b=2;"), ("a=api_key;API_KEY=1", "a=api_key;API_KEY=1"),
+        ]
+        try await withServer({ _ in .text(200, "fine") }) { bank, asked in
+            for (text, rest) in cases {
+                try await bank.expect("/open/q?\(text)", status: 200)
+                try await bank.expect("/open/f", "-d", text, status: 200)
+                let last = asked().suffix(2)
+                let separator = rest.isEmpty ? "" : "&"
+                #expect(last.first?.target == "\(Self.prefix)/open/q?\(rest)\(separator)\(Self.parameter)", "\(text)")
+                #expect(
+                    last.last.map { String(decoding: $0.body, as: UTF8.self) }
+                        == "\(rest)\(separator)api_key=k3y+known%2B", "\(text)")
+            }
+        }
+    }
+
     @Test("a request without one place for them is answered here, and the server hears nothing of it")
     func refused() async throws {
         try await withServer({ _ in .text(200, "fine") }) { bank, asked in

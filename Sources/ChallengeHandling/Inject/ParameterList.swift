@@ -76,7 +76,7 @@ enum ParameterList {
         end(of: UInt8(ascii: "="), bytes, parameter)
     }
 
-    /// Returns true if `range`, decoded once or wholly, has the same bytes as `wanted`.
+    /// Returns true if `range`, decoded once or wholly, also from longer forms of UTF-8, has the same bytes as `wanted`.
     private static func isEqual(_ bytes: Span<UInt8>, _ range: Range<Int>, to wanted: Span<UInt8>) -> Bool {
         if isEqualDecodedOnce(bytes, range, to: wanted) { return true }
         // Every byte that is encoded twice takes five at least.
@@ -84,7 +84,11 @@ enum ParameterList {
             return false
         }
         let decoded = PercentCoding.whollyDecoded(bytes, range, plusIsSpace: true)
-        return decoded.count == wanted.count && decoded.indices.allSatisfy { decoded[$0] == wanted[$0] }
+        return isEqual(decoded, wanted) || isEqual(PercentCoding.withoutLongForms(decoded) ?? decoded, wanted)
+    }
+
+    private static func isEqual(_ bytes: [UInt8], _ wanted: Span<UInt8>) -> Bool {
+        bytes.count == wanted.count && bytes.indices.allSatisfy { bytes[$0] == wanted[$0] }
     }
 
     private static func isEqualDecodedOnce(_ bytes: Span<UInt8>, _ range: Range<Int>, to wanted: Span<UInt8>) -> Bool {

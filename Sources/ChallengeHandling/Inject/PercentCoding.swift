@@ -43,6 +43,41 @@ enum PercentCoding {
         return decoded
     }
 
+    /// Returns `bytes` with ASCII characters in place of their longer forms, which UTF-8 forbids (RFC 3629 §3) and careless
+    /// servers read: `C0 AE` and `E0 80 AE` are dots. `nil` if there is none.
+    static func withoutLongForms(_ bytes: [UInt8]) -> [UInt8]? {
+        guard bytes.contains(where: { [0xC0, 0xC1, 0xE0, 0xF0].contains($0) }) else { return nil }
+        var short: [UInt8] = []
+        short.reserveCapacity(bytes.count)
+        var index = 0
+        while index < bytes.count {
+            let (character, count) = longForm(bytes[index...]) ?? (bytes[index], 1)
+            short.append(character)
+            index += count
+        }
+        return short.count == bytes.count ? nil : short
+    }
+
+    /// Returns the ASCII character that `bytes` begin with in a longer form, and the length of that form.
+    ///
+    /// Of the last byte only the low bits count, as for the servers that read such forms: `C0 2E` is a dot.
+    private static func longForm(_ bytes: ArraySlice<UInt8>) -> (UInt8, Int)? {
+        // Bytes before the two that hold the character.
+        let prefix: [UInt8]? =
+            switch bytes.first {
+            case 0xC0, 0xC1: []
+            case 0xE0: [0xE0]
+            case 0xF0: [0xF0, 0x80]
+            default: nil
+            }
+        guard let prefix, bytes.starts(with: prefix) else { return nil }
+        let rest = bytes.dropFirst(prefix.count)
+        guard let high = rest.first, let low = rest.dropFirst().first, prefix.isEmpty || high & 0xFE == 0x80 else {
+            return nil
+        }
+        return ((high & 1) << 6 | low & 0x3F, prefix.count + 2)
+    }
+
     private static func escape(atEndOf text: [UInt8]) -> UInt8? {
         let count = text.count
         guard count >= 3, text[count - 3] == UInt8(ascii: "%") else { return nil }
@@ -51,10 +86,14 @@ enum PercentCoding {
 
     /// Returns true if a segment of `path` is `.` or `..`, in any spelling that a server may read as such.
     ///
-    /// Dots and slashes that are encoded any number of times, backslashes, and parameters after a semicolon count.
+    /// Dots and slashes that are encoded any number of times or in a longer form of UTF-8, backslashes, and parameters after
+    /// a semicolon count.
     static func hasDotSegment(_ path: Span<UInt8>) -> Bool {
         for index in path.indices where path[index] == UInt8(ascii: "%") {
-            return hasPlainDotSegment(whollyDecoded(path, 0..<path.count).span)
+            let decoded = whollyDecoded(path, 0..<path.count)
+            if hasPlainDotSegment(decoded.span) { return true }
+            guard let short = withoutLongForms(decoded) else { return false }
+            return hasPlainDotSegment(whollyDecoded(short.span, 0..<short.count).span)
         }
         return hasPlainDotSegment(path)
     }

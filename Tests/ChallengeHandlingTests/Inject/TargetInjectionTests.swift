@@ -37,7 +37,8 @@ struct TargetInjectionTests {
         arguments: [
             "/a?api_key=mine", "/a?api%5Fkey=mine", "/a?%61pi%5fkey=mine", "/a?api_key", "/a?api_key=",
             "/a?api_key=1&api_key=2", "/a?%61%70%69%5F%6B%65%79=mine", "/a?api%255Fkey=mine", "/a?api%25%35Fkey=mine",
-            "/a?api%%35Fkey=mine",
+            "/a?api%%35Fkey=mine", "/a?api%C1%9Fkey=mine", "/a?%E0%81%A1pi_key=mine", "/a?api%25C1%259fkey=mine",
+            "/a?api%F0%80%81%9Fkey=mine",
         ])
     func replaced(target: String) {
         #expect(sent(target, values(query: [("api_key", "k")])) == "/a?api_key=k")
@@ -88,6 +89,8 @@ struct TargetInjectionTests {
             "/../x", "/a/../../x", "/..", "/.", "/%2e%2e/x", "/%2E./x", "/a/..%2fx", "/..\\x", "/%5c..%5c", "/..;a/x",
             "/%252e%252e/x", "/./x", "/a%2f..%2f..%2fx", "/%25%32%65%25%32%65/x", "/%2%65%2%65/x", "/%%32e%%32e/x",
             "/a/%25%35%63..%25%35%63x", "/%2525252525252e/x", "/..%25%33%62a/x",
+            "/%C0%AE%c0%ae/x", "/%e0%80%ae./x", "/%F0%80%80%AE%c0%2e/x", "/a%C0%AF..%C1%9Cx", "/%25c0%25ae%25C0%25AE/x",
+            "/%C0%A52e%C0%A52e/x",
         ])
     func escaping(target: String) {
         let bytes = Array(target.utf8)
@@ -99,7 +102,10 @@ struct TargetInjectionTests {
 
     @Test(
         "dots within a segment or the query are no dot segments",
-        arguments: ["/a..b/...", "/x?/../y", "/.a/b.", "/", "/%2e%2/x", "/%%32/x", "/%25%32%65a/x"])
+        arguments: [
+            "/a..b/...", "/x?/../y", "/.a/b.", "/", "/%2e%2/x", "/%%32/x", "/%25%32%65a/x", "/%C0%AEa/x",
+            "/%C3%AE%C3%AE/x", "/%E0%A4%AE./x",
+        ])
     func dots(target: String) {
         let bytes = Array(target.utf8)
         let fault: InjectionFault? = values(path: "/botK").fault(ofTarget: bytes.span)
