@@ -88,7 +88,8 @@ struct RecordedLoginTests {
     @Test("a form whose values are the page's hidden inputs is learned without them")
     func hidden() throws {
         let page =
-            "<form method=post><input type=hidden name=csrf value=x8f1><input name=u><input type=password name=p></form>"
+            "<form method=post><input type=hidden name=csrf value=x8f1><input name=u><input type=password name=p>"
+            + "<button name=go value='Sign {in}'>Sign in</button></form>"
         let login = try login(
             Entry(url: "/in", page: page),
             Entry(method: "POST", url: "/check", status: 302, form: "csrf=x8f1&u=ann&p=Right-horse-7&go=Sign+%7Bin%7D"))
@@ -122,6 +123,18 @@ struct RecordedLoginTests {
             ([Entry(method: "POST", url: "/in", form: "p=Right-horse-7&api-key=abc")], "the parameter api-key"),
             ([Entry(method: "POST", url: "/in?Right-horse-7", form: "p=Right-horse-7")], "the password is also in"),
             ([Entry(method: "POST", url: "/in", form: "p=Right-horse-7&x-Right-horse-7=1")], "the password is also in"),
+            ([Entry(method: "POST", url: "/in", form: "p=Right-horse-7&memorable=rosebud")], "the parameter memorable"),
+            ([Entry(method: "POST", url: "/in", form: "p=Right-horse-7&digit=7")], "the parameter digit"),
+            (
+                [Entry(method: "POST", url: "/in?Right%2Dhor%73e-7", form: "p=Right-horse-7")],
+                "the password is also in"
+            ),
+            (
+                [
+                    Entry(method: "POST", url: "/first", form: "word=rosebud", page: "<input name=word value=rosebud>"),
+                    Entry(method: "POST", url: "/in", form: "p=Right-horse-7&word=rosebud"),
+                ], "the parameter word"
+            ),
             ([Entry(url: "/in")], "no request to https://www.example.com carries a password"),
         ]
         for (entries, words) in cases {
@@ -132,7 +145,37 @@ struct RecordedLoginTests {
             }
             let text = error.map { "\($0)" } ?? ""
             #expect(text.contains(words) && !text.contains("Right-horse-7") && !text.contains("8f3a91c2"), "\(text)")
+            #expect(!text.contains("rosebud"), "\(text)")
         }
+    }
+
+    @Test("a password that is typed at a prompt, and is in the recording twice, is not in the configuration")
+    func typed() throws {
+        for (url, form) in [
+            ("/in?key=Summer+rain", "user=bob&p=x&password=Summer+rain"),
+            ("/in/Summer%20rain", "user=bob&password=Summer+rain"),
+            ("/in", "user=bob&password=Summer&Summer=1"),
+        ] {
+            let error = #expect(throws: LearnDefeat.self) {
+                try login(Entry(method: "POST", url: url, form: form), known: [:])
+            }
+            #expect(error.map { "\($0)".contains("Summer") } == false)
+        }
+        // The templates of the configuration are its own.
+        let other = try login(Entry(method: "POST", url: "/in", form: "user=bob&password=password%7D"), known: [:])
+        #expect(other.parameters.map(\.template) == ["{username}", "{password}"])
+    }
+
+    @Test("a constant is a word that the server sent, in a page or a script; flags of a browser are none")
+    func constants() throws {
+        let script = "fetch('/in', {grant_type: \"password\", client: `web app`, other: \"x8f1a\"})"
+        let login = try login(
+            Entry(url: "/app.js", page: script),
+            Entry(
+                method: "POST", url: "/token",
+                form: "grant_type=password&client=web+app&remember=on&note=&username=ann&password=Right-horse-7"))
+        #expect(
+            login.parameters.map(\.template) == ["password", "web app", "on", "", "{username}", "{password}"])
     }
 
     @Test("a file that is no recording is refused with its reason")

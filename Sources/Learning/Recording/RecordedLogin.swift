@@ -54,11 +54,17 @@ package struct RecordedLogin: Sendable, Equatable {
         let (index, password) = try search.login()
         let entry = recording.entries[index]
         let page = search.page(before: index, with: password)
+        let passwords = Passwords(of: entry, password: password, known: known)
+        // Messages name addresses and parameters, too.
+        guard !passwords.areIn(Self.texts(of: entry.url) + Self.texts(of: page?.url) + entry.body.pairs.map(\.name))
+        else {
+            throw Self.repeated(entry)
+        }
         let hidden = page.map { search.hiddenInputs(of: $0, with: password) } ?? []
         url = entry.url
         if case .json = entry.body { isJSON = true } else { isJSON = false }
         passwordName = password
-        parameters = try search.parameters(of: entry, password: password, hidden: hidden)
+        parameters = try search.parameters(of: index, password: password, hidden: hidden)
         usesHiddenInputs = entry.body.pairs.contains { hidden.contains($0.name) }
         self.page = page?.url
         token = search.token(after: index)
@@ -67,17 +73,41 @@ package struct RecordedLogin: Sendable, Equatable {
                 "\(entry.method) \(entry.url.path): \(entry.status)",
                 "the recorded login was refused. Record one that works.")
         }
-        if let password = known["password"]?.revealText(), texts.contains(where: { $0.contains(password) }) {
-            throw LearnDefeat(
-                "\(entry.method) \(origin)",
-                "the password is also in an address, or in the name of a parameter, which a configuration would repeat."
-            )
-        }
+        guard !passwords.areIn(texts) else { throw Self.repeated(entry) }
     }
 
-    /// The texts that a configuration repeats.
+    private static func repeated(_ entry: HARRecording.Entry) -> LearnDefeat {
+        LearnDefeat(
+            "\(entry.method) \(entry.url.origin)",
+            "the password is also in an address, or in the name of a parameter, which a configuration would repeat.")
+    }
+
+    /// The texts of the recording that a configuration repeats.
     private var texts: [String] {
-        [url.description, page?.description ?? "", token?.pointer ?? "", token?.field ?? "", token?.prefix ?? ""]
-            + parameters.flatMap { [$0.name, $0.template] }
+        let constants = parameters.filter { !["{username}", "{password}"].contains($0.template) }.map(\.template)
+        return Self.texts(of: url) + Self.texts(of: page)
+            + [token?.pointer, token?.field, token?.prefix].compactMap(\.self)
+            + parameters.map(\.name) + constants
+    }
+
+    /// Returns an address as it is, and decoded.
+    private static func texts(of url: WebURL?) -> [String] {
+        guard let text = url?.description else { return [] }
+        return [text, String(decoding: FormEncoding.decodedBytes(text.utf8[...]), as: UTF8.self)]
+    }
+
+    /// The password in a recording, and that of the credential.
+    private struct Passwords {
+        private let values: [String]
+
+        init(of entry: HARRecording.Entry, password: String, known: [String: Secret]) {
+            let typed = entry.body.pairs.filter { $0.name == password }.map(\.value)
+            values = (typed + [known["password"]?.revealText()].compactMap(\.self)).filter { !$0.isEmpty }
+        }
+
+        /// Returns true if one of them is in one of `texts`.
+        func areIn(_ texts: [String]) -> Bool {
+            texts.contains { text in values.contains { text.contains($0) } }
+        }
     }
 }

@@ -31,12 +31,12 @@ struct RecordedSearch {
         }
         if let entry = elsewhere {
             throw LearnDefeat(
-                "\(entry.method) \(entry.url.origin)\(entry.url.path)",
+                "\(entry.method) \(entry.url.origin)",
                 "the recorded password goes to another server than \(origin), to which no secret is sent")
         }
         if let entry = entries.first(where: { $0.url.origin == origin && hasNestedPassword($0.body) }) {
             throw LearnDefeat(
-                "\(entry.method) \(entry.url.path)",
+                "\(entry.method) \(entry.url.origin)",
                 "the password is inside a nested JSON value, which `login` cannot send")
         }
         throw LearnDefeat(
@@ -82,9 +82,13 @@ struct RecordedSearch {
     }
 
     /// Returns the parameters of the login as templates, without those of hidden inputs.
+    ///
+    /// A constant is a word that the server sent before: what a person typed may be a secret, whatever its name is.
     func parameters(
-        of entry: HARRecording.Entry, password: String, hidden: Set<String>
+        of index: Int, password: String, hidden: Set<String>
     ) throws(LearnDefeat) -> [RecordedLogin.Parameter] {
+        let entry = entries[index]
+        let words = ServerWords(entries[..<index])
         let pairs = entry.body.pairs.filter { !hidden.contains($0.name) }
         let user = userName(in: pairs, password: password)
         var parameters: [RecordedLogin.Parameter] = []
@@ -98,13 +102,13 @@ struct RecordedSearch {
                 parameters.append(.init(name: pair.name, template: "{password}"))
             } else if pair.name == user {
                 parameters.append(.init(name: pair.name, template: "{username}"))
-            } else if Self.isConstant(pair.value), !Self.namesSecret(pair.name) {
+            } else if Self.isConstant(pair.value), !Self.namesSecret(pair.name), words.contains(pair.value) {
                 parameters.append(.init(name: pair.name, template: Self.literal(pair.value)))
             } else {
                 throw LearnDefeat(
                     "\(entry.method) \(entry.url.path)",
-                    "the parameter \(ServerText.name(pair.name)) carries a value that no page of the recording has as a hidden "
-                        + "input; it may change with each login")
+                    "the parameter \(ServerText.name(pair.name)) carries a value that is no hidden input and no constant of a page or "
+                        + "script in the recording; it may change with each login, or be a secret")
             }
         }
         return parameters
