@@ -74,8 +74,8 @@ private func checkCookie(_ text: String) throws(Violation) {
     }
 }
 
-/// Checks a caller's cookies beside the session's cookie `sid`: only the session's cookie of that name is sent, and all
-/// others as they came. No answer sets it at the caller's.
+/// Checks a caller's cookies beside the session's cookie `sid`: only the session's cookie of that name is sent, before all
+/// others, which are sent as they came unless they could enclose another one. No answer sets it at the caller's.
 private func checkMerged(_ text: String) throws(Violation) {
     var jar = CookieJar()
     jar.store("sid=own", from: url, now: 0)
@@ -83,9 +83,10 @@ private func checkMerged(_ text: String) throws(Violation) {
         throw Violation(description: "no cookie goes out")
     }
     let after = pairs(merged)
-    try require(after.last == Array("sid=own".utf8), "the session's cookie is not there")
+    try require(after.first == Array("sid=own".utf8), "the session's cookie is not there")
+    let callers = pairs(Array(text.utf8)).filter { name($0) != Array("sid".utf8) }
     try require(
-        Array(after.dropLast()) == pairs(Array(text.utf8)).filter { name($0) != Array("sid".utf8) },
+        Array(after.dropFirst()) == callers.filter { $0.first != UInt8(ascii: "$") && isClosed($0) },
         "\(String(decoding: merged, as: UTF8.self)) goes out for \(text)")
     // Without attributes: a cookie of that name under another path is a caller's.
     let value = String(decoding: text.utf8.prefix { $0 != UInt8(ascii: ";") }, as: UTF8.self)
@@ -93,6 +94,19 @@ private func checkMerged(_ text: String) throws(Violation) {
         // Each time anew, as one may remove it.
         try require(SessionCookies(jar).take(line, from: url, now: 0), "the caller gets \(line)")
     }
+}
+
+/// Returns true if a pair closes its quotations, with escaped quotation marks and without.
+private func isClosed(_ pair: [UInt8]) -> Bool {
+    let isEven = pair.count { $0 == UInt8(ascii: "\"") }.isMultiple(of: 2)
+    var rest = pair[...]
+    while let start = rest.firstIndex(of: UInt8(ascii: "\"")) {
+        var end = start + 1
+        while end < rest.endIndex, rest[end] != UInt8(ascii: "\"") { end += rest[end] == UInt8(ascii: "\\") ? 2 : 1 }
+        guard end < rest.endIndex else { return false }
+        rest = rest[(end + 1)...]
+    }
+    return isEven
 }
 
 /// A template in the first line, and a response: `Name: value` in the second line, its body in the rest. What is put in is

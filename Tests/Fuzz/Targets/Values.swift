@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+import Basics
 import HTTPTypes
 import Secrets
 import Synchronization
@@ -83,7 +84,9 @@ private func checkAddress(_ text: String) throws(Violation) {
     let base = WebURL(lines.first ?? "") ?? WebURL(origin: Origin(scheme: .https, host: "a.example"), path: "/b/c")
     let reference = lines.count > 1 ? String(lines[1]) : ""
     try check(base)
-    _ = base.appending(path: reference)
+    for url in [base.appending(path: reference), base.appending(target: reference)] {
+        try require(url.target.utf8.span.isRequestTarget, "\(reference) makes the target \(url.target)")
+    }
     if let resolved = base.resolving(reference) {
         try check(resolved)
         if !reference.contains("//") { try require(resolved.origin == base.origin, "\(reference) leads elsewhere") }
