@@ -246,6 +246,7 @@ struct SessionSharingTests {
         try await withNodes(["1234", "1234"]) { nodes in
             let (one, two) = (nodes.nodes[0], nodes.nodes[1])
             #expect(await NodesOfTests.token(of: logIn(two) { "old" }) == "old")
+            #expect(await eventually { one.services.gate.held(key) != nil })
             let plan = NodesOfTests.plan("later", PlanSources(one.sources.credentials, generation: 1))
             one.sharing.prepare(plan)
             #expect(one.sharing.isShared(key, in: 0) && one.sharing.isShared(key, in: 1))
