@@ -78,7 +78,7 @@ struct SessionFieldsTests {
         let injected = ["a=1; b=2", "c=3"].map { InjectedField(name: .cookie, value: Secret($0)) }
         let both = Session(fields: injected, cookies: SessionCookies(jar))
         for (sessions, expected) in [
-            ([both], "a=1; b=2; c=3; sid=1"),
+            ([both], "sid=1; a=1; b=2; c=3"),
             ([Session(fields: [injected[0]]), Session(fields: [injected[1]])], "a=1; b=2; c=3"),
         ] {
             let fields = SessionFields(sessions, limitsCodings: false)
@@ -160,10 +160,10 @@ struct RequestCookiesTests {
         #expect(try sent([session("sid=1; Path=/")], to: "*") == [])
     }
 
-    @Test("a caller's cookies precede the session's, except those with the same names")
+    @Test("a caller's cookies follow the session's, except those with the same names")
     func callers() throws {
         let session = session("sid=1; Path=/")
-        #expect(try sent([session], callers: ["a=1; sid=x", "b=2"]) == ["Cookie: a=1; b=2; sid=1"])
+        #expect(try sent([session], callers: ["a=1; sid=x", "b=2"]) == ["Cookie: sid=1; a=1; b=2"])
         #expect(try sent([self.session("sid=1; Path=/app")], callers: ["sid=x"]) == ["Cookie: sid=x"])
         #expect(try sent([session], callers: [";"]) == ["Cookie: sid=1"])
     }
@@ -172,7 +172,7 @@ struct RequestCookiesTests {
     func several() throws {
         let injected = Session(fields: [InjectedField(name: .cookie, value: Secret("x=9"))])
         let sessions = [session("sid=1; Path=/", "a=1; Path=/"), injected, session("sid=2; Path=/")]
-        #expect(try sent(sessions) == ["Cookie: x=9; a=1; sid=2"])
-        #expect(try sent(sessions, callers: ["b=2"]) == ["Cookie: b=2; x=9; a=1; sid=2"])
+        #expect(try sent(sessions) == ["Cookie: a=1; sid=2; x=9"])
+        #expect(try sent(sessions, callers: ["b=2"]) == ["Cookie: a=1; sid=2; x=9; b=2"])
     }
 }
