@@ -9,6 +9,10 @@ public import Secrets
 /// Challenges of a 401, for ordinary requests and WebSocket handshakes. Named after Kaazing's class. Handlers are
 /// objects, so that one can be unregistered.
 public protocol ChallengeHandler: AnyObject, Sendable {
+    /// True if servers may authenticate the whole connection by an answer, as with NTLM and Negotiate; false by default.
+    ///
+    /// Requests without the answer then never use the connection.
+    var bindsConnections: Bool { get }
     /// Returns true if the handler can answer `request`; must not block or have effects.
     ///
     /// Called on the client's own thread.
@@ -17,6 +21,11 @@ public protocol ChallengeHandler: AnyObject, Sendable {
     ///
     /// Called again, up to eight times, while the answer is wrong (`isRepeated`).
     func handle(_ request: ChallengeRequest) async throws -> ChallengeResponse?
+}
+
+extension ChallengeHandler {
+    /// False.
+    public var bindsConnections: Bool { false }
 }
 
 /// Challenge, with the address at which it occurred.

@@ -36,6 +36,9 @@ public final class DispatchChallengeHandler: ChallengeHandler {
     /// Creates a dispatcher without handlers.
     public init() {}
 
+    /// True: a handler whose answers authenticate connections may be registered at any time.
+    public var bindsConnections: Bool { true }
+
     /// Registers `handler` at `pattern`, after existing ones; throws if the pattern is invalid or could never match.
     @discardableResult
     public func register(

@@ -30,6 +30,7 @@ package struct HandledChallenges: Sendable {
         Authenticator(
             name: name, trigger: .detected(HandledChallengesDetector(handler: handler)), isAhead: false,
             key: SessionKey(origin: origin, challenge: name, credential: identity), credentials: [],
+            bindsConnections: handler.bindsConnections,
             makeLogin: {
                 HandledChallengesLogin(challenges: self, answers: answers, met: $0.challenge, target: $0.target)
             })

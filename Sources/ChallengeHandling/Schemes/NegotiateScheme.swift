@@ -142,6 +142,9 @@ public final class NegotiateChallengeHandler: ChallengeHandler {
         self.servicePrincipal = servicePrincipal
     }
 
+    /// True: servers remember the user by the connection.
+    public var bindsConnections: Bool { true }
+
     /// Returns whether the challenge is the first one of Negotiate.
     public func canHandle(_ request: ChallengeRequest) -> Bool {
         request.challenge.isScheme("Negotiate") && request.challenge.token68 == nil

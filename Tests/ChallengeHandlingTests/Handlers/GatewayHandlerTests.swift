@@ -138,6 +138,23 @@ struct AcceptedAnswerTests {
         return try await LoginRig(steps, latches: gate).logIn(login)
     }
 
+    @Test("a handler's login binds connections if its answers do, or may in future")
+    func handlerBinds() {
+        struct NoTickets: TicketProvider {
+            func ticket(_ request: TicketRequest) async throws(TicketError) -> any Ticket {
+                throw TicketError(.unknown, reason: "no tickets")
+            }
+        }
+        let origin = Origin(scheme: .https, host: "h")
+        func binds(_ handler: any ChallengeHandler) -> Bool {
+            HandledChallenges(handler, name: "own", caller: DirectCaller())
+                .login(at: origin, answers: AnswerCache()).bindsConnections
+        }
+        #expect(binds(NegotiateChallengeHandler(office: NoTickets())))
+        #expect(binds(DispatchChallengeHandler()))
+        #expect(!binds(BasicChallengeHandler(Ann())))
+    }
+
     @Test("an answer that one resource refuses, but another accepts, is not recorded as rejected")
     func forbidden() async throws {
         let (gate, book) = (LocalGate(), AnswerCache())
