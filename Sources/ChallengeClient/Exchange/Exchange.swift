@@ -44,6 +44,8 @@ package final class Exchange {
     /// The stream that carries the request, and its transfer.
     private(set) var stream: (any UpstreamStream)?
     private(set) var transfer: Transfer?
+    /// The connection of the caller's own handshake with the server, while there is one.
+    var handshake: CallerHandshake?
     /// The time of the last sending, while its transfer runs.
     private(set) var sentAt = LoopInstant.never
     /// Total run time of the current request's transfers, in nanoseconds.
@@ -141,6 +143,7 @@ package final class Exchange {
     /// Cancels the exchange and releases timer and caller, before the connection is closed.
     package func close() {
         cancel()
+        endHandshake()
         timer.cancel()
         caller = nil
     }
@@ -265,8 +268,7 @@ package final class Exchange {
             return timer.arm(at: runtime.loop.now)
         }
         do throws(CurlError) {
-            let connections = ConnectionUse(of: request, carrying: fields, at: route)
-            let stream = try client.streams.stream(for: request, on: connections, sessions: fields)
+            let stream = try makeStream(for: request, carrying: fields, at: route, of: client)
             self.stream = stream
             transfer = stream.transfer
             stream.transfer.owner = self
@@ -360,6 +362,7 @@ package final class Exchange {
     func releaseTransfer() {
         guard let stream else { return }
         self.stream = nil
+        if handshake != nil { settleHandshake(after: stream.transfer) }
         transfer?.owner = nil
         transfer = nil
         upstreamTime &+= runtime.loop.now.nanoseconds(since: sentAt)

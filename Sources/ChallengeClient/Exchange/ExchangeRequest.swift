@@ -13,6 +13,8 @@ package struct ExchangeRequest {
     package var framing: BodyFraming
     /// True if the caller's own `Authorization` is sent: no session's is, and challenges pass to the caller.
     package var keepsCredentials: Bool
+    /// The caller's own `Authorization`, sent unless a session replaces it.
+    package var ownAuthorization: OwnAuthorization
     /// True if another protocol is asked for; a 101 may be the answer (RFC 9110 §7.8).
     package var isUpgrade: Bool
 
@@ -34,8 +36,10 @@ package struct ExchangeRequest {
     /// Creates a request.
     package init(
         method: RequestMethod, otherMethod: String = "", framing: BodyFraming, expectsContinue: Bool = false,
-        keepsCredentials: Bool = false, isUpgrade: Bool = false, isCheck: Bool = false, isAuthRequest: Bool = false
+        keepsCredentials: Bool = false, ownAuthorization: OwnAuthorization = .none, isUpgrade: Bool = false,
+        isCheck: Bool = false, isAuthRequest: Bool = false
     ) {
+        self.ownAuthorization = ownAuthorization
         self.isCheck = isCheck
         self.isAuthRequest = isAuthRequest
         self.expectsContinue = expectsContinue

@@ -81,9 +81,10 @@ final class ClientExchange {
             source = .waiting
         }
         let method = Array(request.method.utf8)
+        let own = request.fields[.authorization].map { OwnAuthorization($0.utf8.span) } ?? .none
         let outbound = ExchangeRequest(
             method: RequestMethod(method.span, ByteRange(start: 0, end: method.count)), otherMethod: request.method,
-            framing: framing, keepsCredentials: request.fields[.authorization] != nil,
+            framing: framing, keepsCredentials: own != .none, ownAuthorization: own,
             isUpgrade: request.upgrade != nil)
         if let timeout = request.timeout { deadline.arm(at: site.loop.now + timeout) }
         exchange.begin(outbound, path: request.path.utf8.span, to: client)

@@ -47,18 +47,26 @@ enum ConnectionUse: Equatable {
     case bound(ConnectionGroup)
     /// A new one, which no other request uses.
     case single
+    /// One on which the caller authenticates itself.
+    case own
 }
 
 extension ConnectionUse {
     /// Chooses the connections for `request` with the fields of `sessions`.
     init(of request: ExchangeRequest, carrying sessions: SessionFields, at route: RouteSessions) {
+        let sendsOwn =
+            request.ownAuthorization != .none && (request.keepsCredentials || !sessions.replacesAuthorization)
+        if sendsOwn, request.ownAuthorization == .connection {
+            self = .own
+            return
+        }
         guard route.bindsConnections else {
             self = .common
             return
         }
-        // The caller's own credentials bind a connection as well. Without the credential of one session, those of
-        // others may still be sent.
-        if request.keepsCredentials || request.omitsConnectionCredential {
+        // A server that binds connections may bind them to any credential. Without the credential of one session, those
+        // of others may still be sent.
+        if sendsOwn || request.keepsCredentials || request.omitsConnectionCredential {
             self = .single
         } else {
             self = sessions.group.map { .bound($0) } ?? .common

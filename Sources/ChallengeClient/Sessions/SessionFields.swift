@@ -74,8 +74,12 @@ package final class SessionFields {
             if kind == .other { otherNames.append(name) } else { kinds.append(kind) }
         }
         self.kinds = kinds
+        replacesAuthorization = kinds.contains(.authorization)
         self.otherNames = otherNames
     }
+
+    /// True if a caller's own `Authorization` is replaced.
+    let replacesAuthorization: Bool
 
     /// True if nothing is injected.
     package var isEmpty: Bool {

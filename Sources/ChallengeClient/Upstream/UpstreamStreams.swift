@@ -13,6 +13,11 @@ protocol StreamSource: AnyObject {
     func stream(
         for request: ExchangeRequest, on connections: ConnectionUse, sessions: SessionFields
     ) throws(CurlError) -> any UpstreamStream
+    /// Returns a stream for a request by which a caller may authenticate its connection, if possible on the idle one of
+    /// `handshake`, to which it returns.
+    func stream(
+        for request: ExchangeRequest, returningTo handshake: IdleStreams<HTTP1Stream>
+    ) throws(CurlError) -> any UpstreamStream
     /// Closes the connections bound to sessions that have ended. `now` in milliseconds since 1970.
     func endOutdated(by gate: SharedAttemptGate, now: Int64)
     /// Closes the connections bound to a user: idle ones now, busy ones after their requests.
@@ -89,9 +94,18 @@ final class UpstreamStreams: StreamSource {
             }
             guard let pool else { return try makeSingleStream(sessions.connection) }
             return try stream(for: request, in: pool, sessions.connection)
-        case .single:
+        case .single, .own:
             return try makeSingleStream(nil)
         }
+    }
+
+    func stream(
+        for request: ExchangeRequest, returningTo handshake: IdleStreams<HTTP1Stream>
+    ) throws(CurlError) -> any UpstreamStream {
+        // Over HTTP/2 there are no such handshakes.
+        if plan.connections.version == .http2 { return try makeSingleStream(nil) }
+        if let idle = handshake.take(for: request, on: runtime.loop) { return idle }
+        return try makeHTTP1Stream(returningTo: handshake, isBound: true)
     }
 
     private func stream(

@@ -12,6 +12,8 @@ enum ForwardedRequest {
         var policy = ForwardingPolicy()
         /// True if the caller's own `Authorization` is forwarded instead of a session's.
         var keepsCredentials = false
+        /// The caller's own `Authorization` for the upstream.
+        var ownAuthorization = OwnAuthorization.none
         /// The field with the caller's token for this proxy, which is not forwarded.
         var tokenField: CallerField?
         /// Caller's socket, from which the kernel determines the address; read only if the upstream needs it.

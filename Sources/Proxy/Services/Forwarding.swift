@@ -88,7 +88,8 @@ final class Forwarding: Service {
             method: request.method, otherMethod: request.method == .other ? bytes.text(request.methodRange) : "",
             framing: request.body,
             expectsContinue: request.expectsContinue && request.first(.expect)?.isNominated == false,
-            keepsCredentials: run.terms.keepsCredentials, isUpgrade: offer != nil, isAuthRequest: false)
+            keepsCredentials: run.terms.keepsCredentials, ownAuthorization: run.terms.ownAuthorization,
+            isUpgrade: offer != nil, isAuthRequest: false)
         run.begin(outbound, request, in: bytes, for: self)
     }
 

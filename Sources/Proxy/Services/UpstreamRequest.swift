@@ -52,7 +52,7 @@ struct UpstreamRequest {
                 reply: LocalReply(.noRoute, detail: "Upstream \(destination.upstream) no longer exists."))
         }
         let client = try own(named)
-        try setTerms(for: request, of: client)
+        try setTerms(for: request, in: bytes, of: client)
         try checkReadings(of: request, in: bytes, to: destination, of: client)
         guard worker.admitExchange() else {
             throw Refusal(
@@ -113,19 +113,23 @@ struct UpstreamRequest {
 
     /// Sets the terms of forwarding for the request.
     @inline(__always)
-    private mutating func setTerms(for request: RequestHead, of client: UpstreamClient) throws(Refusal) {
+    private mutating func setTerms(
+        for request: RequestHead, in bytes: Span<UInt8>, of client: UpstreamClient
+    ) throws(Refusal) {
         upstream = client
         let policy = client.forwarding
         terms.policy = policy
         terms.keepsCredentials = false
+        terms.ownAuthorization = .none
         terms.tokenField = caller.listener.tokens?.field
         // The caller's token is for this proxy, so the request has no credentials for the upstream.
         if terms.tokenField?.isBearer == true { return }
         switch policy.callerCredentials {
         case .replace:
-            break
+            terms.ownAuthorization = Self.ownAuthorization(of: request, in: bytes)
         case .keep:
-            terms.keepsCredentials = request.fields.contains { $0.kind == .authorization && !$0.isHopByHop }
+            terms.ownAuthorization = Self.ownAuthorization(of: request, in: bytes)
+            terms.keepsCredentials = terms.ownAuthorization != .none
         case .refuse:
             guard request.first(.authorization) == nil else {
                 throw Refusal(
@@ -137,6 +141,17 @@ struct UpstreamRequest {
                             """), upstream: client.plan.name)
             }
         }
+    }
+
+    /// Returns the effect of the forwarded lines with `Authorization`.
+    private static func ownAuthorization(of request: RequestHead, in bytes: Span<UInt8>) -> OwnAuthorization {
+        var own = OwnAuthorization.none
+        for index in request.fields.indices where request.fields[index].kind == .authorization {
+            let line = request.fields[index]
+            if line.isHopByHop || own == .connection { continue }
+            own = OwnAuthorization(bytes.extracting(line.value.bounds))
+        }
+        return own
     }
 
     // MARK: Replies

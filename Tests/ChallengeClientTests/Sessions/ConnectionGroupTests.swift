@@ -83,6 +83,28 @@ struct ConnectionGroupTests {
         }
     }
 
+    @Test("a caller's own credentials meet no session's connection, and those of a connection no other caller's")
+    func own() {
+        let (open, binding) = (RouteSessions(slots: []), RouteSessions(slots: [slot("a")]))
+        for scheme in ["Negotiate YII=", "negotiate", "NTLM TlRM", "nTlM x", "Kerberos x", "Nego2 x"] {
+            let own = OwnAuthorization(scheme.utf8.span)
+            #expect(own == .connection, "\(scheme)")
+            #expect(use(open) { $0.ownAuthorization = own } == .own)
+            #expect(use(binding) { $0.ownAuthorization = own } == .own)
+        }
+        for scheme in ["Basic YTpi", "Bearer Negotiate", "Digest a", "NTL", "Neg", ""] {
+            let own = OwnAuthorization(scheme.utf8.span)
+            #expect(own == .request, "\(scheme)")
+            #expect(use(open) { $0.ownAuthorization = own } == .common)
+            #expect(use(binding) { $0.ownAuthorization = own } == .single)
+        }
+        logIn(slot("a"))
+        let held = use(binding)
+        for own in [OwnAuthorization.request, .connection] {
+            #expect(use(binding) { $0.ownAuthorization = own } == held, "the session's replaces it")
+        }
+    }
+
     @Test("a session that an exchange tries has its own group, which it keeps when it is held")
     func tried() throws {
         let route = RouteSessions(slots: [slot("a"), slot("b")])

@@ -148,6 +148,10 @@ final class FakeStreams: StreamSource {
         return stream
     }
 
+    func stream(
+        for request: ExchangeRequest, returningTo handshake: IdleStreams<HTTP1Stream>
+    ) throws(CurlError) -> any UpstreamStream { try stream(for: request, on: .own, sessions: .none) }
+
     func endOutdated(by gate: SharedAttemptGate, now: Int64) {}
     func closeBound() {}
     func close() {}

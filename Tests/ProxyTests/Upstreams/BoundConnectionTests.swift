@@ -89,6 +89,61 @@ struct BoundConnectionTests {
         }
     }
 
+    @Test(
+        "a caller's own Negotiate or NTLM is that caller's only, with and without a login",
+        arguments: ["Negotiate", "negotiate", "NTLM"], BindingUpstream.Wire.allCases)
+    func callersOwn(scheme: String, wire: BindingUpstream.Wire) throws {
+        let upstream = try BindingUpstream(wire)
+        var keeping = ForwardingPolicy()
+        keeping.callerCredentials = .keep
+        let plans = try [
+            upstream.plan([]), upstream.plan([], forwarding: keeping),
+            upstream.plan([users.login("corp", at: upstream)], at: "elsewhere/*"),
+            upstream.plan([users.login("corp", at: upstream)], forwarding: keeping),
+        ]
+        for plan in plans {
+            let proxy = try proxy(upstream, plan)
+            let (ann, other) = (try proxy.connect(), try proxy.connect())
+            for path in ["/secure/a", "/refused", "/secure/b"] {
+                try ann.send(get(path, "Authorization: \(scheme) \(Base64.encode("ann".utf8))\r\n"))
+                let answer = try ann.message()
+                #expect(answer.body == (path == "/refused" ? "denied" : "ann"))
+                try other.send(get("/open"))
+                #expect(try other.message().body == "nobody")
+            }
+        }
+        try upstream.expectSeparate()
+    }
+
+    @Test("the messages of a caller's own handshake go over one connection, and nothing else does")
+    func handshake() throws {
+        let upstream = try HandshakeUpstream(
+            "-: 401 NTLM; type-1: 401 message; type-3: 200", scheme: "NTLM")
+        let proxy = try TestProxy(.bank(port: upstream.port))
+        let (ann, other) = (try proxy.connect(), try proxy.connect())
+        func message(_ number: UInt8) -> String {
+            let bytes = Array("NTLMSSP\0".utf8) + [number, 0, 0, 0] + [UInt8](repeating: 0, count: 64)
+            return "Authorization: NTLM \(Base64.encode(bytes))\r\n"
+        }
+        for number in 0..<2 {
+            try ann.send(get("/\(number)", message(1)))
+            #expect(try ann.message().head.contains("WWW-Authenticate: NTLM TlRM"))
+            // Another caller's in between has nothing to do with it.
+            try other.send(get("/other-\(number)", message(3)))
+            #expect(try other.message().body == "a page")
+            try ann.send(get("/\(number)", message(3)))
+            #expect(try ann.message().body == "a page")
+            // Not on the connection that is ann's now.
+            try ann.send(get("/\(number)/after"))
+            #expect(try ann.message().head.hasPrefix("HTTP/1.1 401 "))
+        }
+        #expect(
+            upstream.connections == [
+                ["GET /0 type-1", "GET /0 type-3"], ["GET /other-0 type-3"], ["GET /0/after", "GET /1/after"],
+                ["GET /1 type-1", "GET /1 type-3"], ["GET /other-1 type-3"],
+            ])
+    }
+
     @Test("the requests of a held session reuse its connections", arguments: BindingUpstream.Wire.allCases)
     func reused(wire: BindingUpstream.Wire) throws {
         let upstream = try BindingUpstream(wire)

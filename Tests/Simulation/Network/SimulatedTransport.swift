@@ -73,6 +73,10 @@ final class SimulatedStreams: StreamSource {
         return link
     }
 
+    func stream(
+        for request: ExchangeRequest, returningTo handshake: IdleStreams<HTTP1Stream>
+    ) throws(CurlError) -> any UpstreamStream { try stream(for: request, on: .own, sessions: .none) }
+
     func endOutdated(by gate: SharedAttemptGate, now: Int64) {}
     func closeBound() {}
 
