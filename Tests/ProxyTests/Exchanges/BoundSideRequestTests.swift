@@ -68,8 +68,9 @@ struct BoundSideRequestTests {
     func start(wire: BindingUpstream.Wire) throws {
         let upstream = try BindingUpstream(wire)
         let plan = try upstream.plan(
-            [users.login("alice", at: upstream, isKept: true, path: "/secure/slow")], at: "secure/*")
-        let proxy = try TestProxy(plan, attempts: MemoryAttempts(), credentials: users)
+            [users.login("alice", at: upstream, isKept: true, path: "/secure/slow")], at: "secure/*"
+        ).asking(PlanSources(users))
+        let proxy = try TestProxy(plan, attempts: MemoryAttempts())
         for _ in 0..<3 {
             let logins = proxy.log.finished
             proxy.services.roster.maintainSessions(of: [plan])

@@ -41,7 +41,9 @@ struct BoundConnectionTests {
             try proxy.server.apply(
                 ProxyPlan(
                     listeners: [(point: any, plan: .proxy())],
-                    upstreams: [upstream.plan([users.login("corp", at: upstream, name: "other")])]))
+                    upstreams: [
+                        upstream.plan([users.login("corp", at: upstream, name: "other")]).asking(PlanSources(users))
+                    ]))
         }
     }
 
@@ -169,7 +171,10 @@ struct BoundConnectionTests {
                 try proxy.server.apply(
                     ProxyPlan(
                         listeners: [(point: any, plan: .proxy())],
-                        upstreams: [upstream.plan([users.login("corp", at: upstream, name: "corp-\(number)")])]))
+                        upstreams: [
+                            upstream.plan([users.login("corp", at: upstream, name: "corp-\(number)")])
+                                .asking(PlanSources(users))
+                        ]))
                 #expect(try proxy.fetch(get("/secure/\(number)")).body == "corp")
                 proxy.expectNoConnections()
             }
