@@ -88,8 +88,7 @@ package final class LoginRunner {
     /// Lets another exchange try the session, too, if this one gets no answer in a while.
     func trialBegan(of key: SessionKey, generation: UInt64, ticket: ExchangeTicket) {
         let timer = LazyTimer(loop: loop)
-        timer.onExpiry = { [weak services] in
-            guard let services else { return }
+        timer.onExpiry = { [services] in
             services.notify(services.gate.recordSilence(of: key, generation: generation, by: ticket))
         }
         timer.arm(at: loop.now + Self.longestSilence)
