@@ -12,17 +12,16 @@ package enum OwnAuthorization: Sendable {
     /// It may authenticate the connection, and with that all later requests there (RFC 4559, MS-NTHT).
     case connection
 
-    /// The schemes that authenticate connections, as prefixes in lower case.
-    private static let schemes = ["nego", "ntlm", "kerberos"].map { Array($0.utf8) }
+    /// The beginnings of schemes that authenticate connections.
+    private static let schemes: [StaticString] = ["nego", "ntlm", "kerberos"]
 
     /// Reads the value of the field.
     package init(_ value: Span<UInt8>) {
-        self = Self.schemes.contains { Self.begins(value, with: $0) } ? .connection : .request
-    }
-
-    private static func begins(_ value: Span<UInt8>, with scheme: [UInt8]) -> Bool {
-        guard value.count >= scheme.count else { return false }
-        for index in scheme.indices where value[index] | 0x20 != scheme[index] { return false }
-        return true
+        self = .request
+        for scheme in Self.schemes where value.count >= scheme.utf8CodeUnitCount {
+            if value.matches(ByteRange(start: 0, end: scheme.utf8CodeUnitCount), ignoringCase: scheme) {
+                self = .connection
+            }
+        }
     }
 }

@@ -34,8 +34,7 @@ final class UpstreamStreams: StreamSource {
     private let runtime: ClientRuntime
     /// `timeouts.idle` for the loop.
     private let idleDelay: LoopDelay
-    /// True if the upstream is spoken to in HTTP/1.1 only.
-    private let speaksHTTP1: Bool
+    /// False if the upstream is spoken to in HTTP/1.1 only.
     private let mayBeHTTP2: Bool
     /// The libcurl streams whose connections are not bound to a user.
     private let common: TransferPool
@@ -51,7 +50,6 @@ final class UpstreamStreams: StreamSource {
         self.runtime = runtime
         idleDelay = LoopDelay(plan.timeouts.idle)
         mayBeHTTP2 = plan.connections.mayBeHTTP2(to: plan.base.origin)
-        speaksHTTP1 = !mayBeHTTP2
         common = plan.transfers(of: runtime.driver, ownsDriver: false, on: runtime)
         self.idleStreams = idleStreams ?? plan.idleStreams(on: runtime)
     }
@@ -82,7 +80,7 @@ final class UpstreamStreams: StreamSource {
         if request.isUpgrade { return try makeHTTP1Stream(returningTo: unshared, isUpgrade: true) }
         switch connections {
         case .common:
-            if speaksHTTP1 {
+            if !mayBeHTTP2 {
                 if let idle = idleStreams.take(for: request, on: runtime.loop) { return idle }
                 return try makeHTTP1Stream(returningTo: idleStreams)
             }
@@ -111,7 +109,7 @@ final class UpstreamStreams: StreamSource {
     private func stream(
         for request: ExchangeRequest, in pool: BoundPool, _ credential: ConnectionCredential?
     ) throws(CurlError) -> any UpstreamStream {
-        if speaksHTTP1, credential == nil {
+        if !mayBeHTTP2, credential == nil {
             if let idle = pool.idleStreams.take(for: request, on: runtime.loop) { return idle }
             return try makeHTTP1Stream(returningTo: pool.idleStreams, isBound: true)
         }
@@ -124,7 +122,7 @@ final class UpstreamStreams: StreamSource {
 
     /// Returns a stream whose connection is new, and ends with its request.
     private func makeSingleStream(_ credential: ConnectionCredential?) throws(CurlError) -> any UpstreamStream {
-        if speaksHTTP1, credential == nil { return try makeHTTP1Stream(returningTo: unshared) }
+        if !mayBeHTTP2, credential == nil { return try makeHTTP1Stream(returningTo: unshared) }
         let stream = try makeCurlStream(by: try runtime.unsharedDriver(), in: nil, credential)
         try stream.easy.useOnce()
         return stream
