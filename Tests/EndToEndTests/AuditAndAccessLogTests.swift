@@ -63,6 +63,38 @@ struct AuditTests {
         }
     }
 
+    @Test("a refused request with a new nonce of Digest is no login, and leaves no line")
+    func refusedResources() async throws {
+        var configuration = BankConfiguration()
+        configuration.mobileFirst = []
+        configuration.more = ["audit: journal"]
+        configuration.listeners = "address: 127.0.0.1:${PROXY_PORT}\nupstream: server"
+        configuration.challenges = ["name: corp\nupstream: server\ncredential: corp\nscheme: digest"]
+        configuration.environment = ["COUNTERSIGN_CORP__USERNAME": "ann", "COUNTERSIGN_CORP__PASSWORD": "demo"]
+        try await withBank(configuration) { bank in
+            bank.upstream.override { request in
+                guard request.path.hasPrefix("/digest/no/") else { return nil }
+                let nonce = "n\(UInt64.random(in: 0 ... .max))"
+                return .text(
+                    401, "no",
+                    fields: [
+                        (
+                            "WWW-Authenticate",
+                            "Digest realm=\"Demo\", qop=\"auth\", nonce=\"\(nonce)\", opaque=\"5ccc069c\""
+                        )
+                    ]
+                )
+            }
+            try await bank.expect("/digest/x", status: 200)
+            let before = records(in: bank).count
+            for number in 0..<40 { try await bank.expect("/digest/no/\(number)", status: 401) }
+            try await bank.expect("/digest/x", status: 200)
+            await bank.stopDaemon()
+            let records = records(in: bank)
+            #expect(records.count - before <= 1, "\(records)")
+        }
+    }
+
     private func lines(in bank: Bank) -> [JSON] {
         bank.folder.text(of: "daemon.log").split(separator: "\n").compactMap { JSON(parsing: Array($0.utf8)) }
     }

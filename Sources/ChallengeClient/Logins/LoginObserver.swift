@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 package import ChallengeHandling
+internal import Secrets
 
 /// The receiver of login events, for log, audit record, metrics and the demo.
 ///
@@ -80,7 +81,7 @@ package enum LoginSuccess: String, Sendable {
     /// The server has accepted the login.
     case succeeded
 
-    /// Creates the end of a login with `session`. `isSilent`: there was no step, so no server was asked.
+    /// Creates the end of a login with `session`. `isSilent`: there was no exchange, so no server was asked.
     package init(_ session: Session, isSilent: Bool) {
         if !session.isVerified {
             self = .unverified
@@ -93,22 +94,53 @@ package enum LoginSuccess: String, Sendable {
 }
 
 /// The logins with unverified sessions, with cause and duration.
+///
+/// A login with a value that a server has accepted already wins nothing: it takes a new nonce, for example, as often as a caller
+/// asks for a resource that refuses it.
 package struct UnverifiedLogins: Sendable {
-    /// The limit of stored logins.
+    /// A login that the server has not accepted yet.
+    package struct Login: Sendable {
+        /// The cause.
+        package let cause: LoginCause
+        /// The duration.
+        package let duration: Duration
+        fileprivate let fields: [String: Secret]?
+    }
+
+    /// The limit of stored logins, and of accepted values.
     private static let most = 1024
-    private var logins: [SessionKey: (cause: LoginCause, duration: Duration)] = [:]
+    private var logins: [SessionKey: Login] = [:]
+    /// The values of the last logins that a server accepted.
+    private var accepted: [SessionKey: [String: Secret]] = [:]
 
     /// Creates an empty collection.
     package init() {}
 
-    /// Adds a login.
-    package mutating func add(_ key: SessionKey, _ cause: LoginCause, after duration: Duration) {
+    /// Adds a login. Returns false, and adds nothing, if a server has accepted the value of `session` already.
+    package mutating func add(
+        _ key: SessionKey, _ session: Session, _ cause: LoginCause, after duration: Duration
+    ) -> Bool {
+        let fields = session.use?.credential.fields
+        if let fields, accepted[key] == fields { return false }
         if logins.count >= Self.most { logins.removeAll() }
-        logins[key] = (cause, duration)
+        logins[key] = Login(cause: cause, duration: duration, fields: fields)
+        return true
     }
 
-    /// Removes and returns the login of `key`, which has been verified or rejected.
-    package mutating func take(_ key: SessionKey) -> (cause: LoginCause, duration: Duration)? {
-        logins.removeValue(forKey: key)
+    /// Removes and returns the login of `key`, which the server has accepted.
+    package mutating func accept(_ key: SessionKey) -> Login? {
+        guard let login = logins.removeValue(forKey: key) else { return nil }
+        if accepted.count >= Self.most { accepted.removeAll() }
+        accepted[key] = login.fields
+        return login
+    }
+
+    /// Removes the login of `key`, since another one has ended.
+    package mutating func remove(_ key: SessionKey) { logins[key] = nil }
+
+    /// Removes and returns the login of `key`, and forgets its value, since a login has failed.
+    package mutating func fail(_ key: SessionKey) -> Login? {
+        accepted[key] = nil
+        return logins.removeValue(forKey: key)
     }
 }

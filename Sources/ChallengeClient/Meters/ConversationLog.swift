@@ -31,6 +31,8 @@ package struct ConversationRecord: Sendable {
     package var steps: [Step] = []
     /// The number of further steps.
     package var omitted = 0
+    /// True until the login asks somebody.
+    var isSilent = true
     /// The duration in milliseconds; `nil` while the login is under way.
     package var took: Int64?
     /// The failure, if there was one.
@@ -96,6 +98,7 @@ package final class ConversationLog: LoginObserver {
         let now = now()
         state.withLock { state in
             guard let record = state.running[key] else { return }
+            if step.kind == .exchange { state.running[key]?.isSilent = false }
             guard record.steps.count < Self.maxSteps else {
                 state.running[key]?.omitted += 1
                 return
@@ -118,9 +121,13 @@ package final class ConversationLog: LoginObserver {
             record.took = duration.milliseconds
             switch result {
             case .failure(let failure): record.failure = failure
-            case .success(let session): record.success = LoginSuccess(session, isSilent: record.steps.isEmpty)
+            case .success(let session): record.success = LoginSuccess(session, isSilent: record.isSilent)
             }
             guard isWorthKeeping(record, behind: state.ended) else { return }
+            // Of logins that asked nobody, as often as a caller wants them, one is enough.
+            if record.isSilent, record.failure == nil {
+                state.ended.removeAll { $0.key == key && $0.isSilent && $0.failure == nil }
+            }
             if state.ended.count >= Self.maxEnded { state.ended.removeFirst() }
             state.ended.append(record)
         }

@@ -42,7 +42,7 @@ package final class LoginMeter: LoginObserver {
     /// Records a step.
     package func loginStepped(_ key: SessionKey, _ step: ConversationStep) {
         state.withLock { state in
-            if state.begun[key] != nil { state.begun[key] = true }
+            if state.begun[key] != nil, step.kind == .exchange { state.begun[key] = true }
         }
         next.loginStepped(key, step)
     }
@@ -50,7 +50,7 @@ package final class LoginMeter: LoginObserver {
     /// Counts a login whose session the server has accepted: only now is it established.
     package func sessionAccepted(_ key: SessionKey) {
         state.withLock { state in
-            guard let login = state.unverified.take(key) else { return }
+            guard let login = state.unverified.accept(key) else { return }
             state.add(key, login.cause, failure: nil, after: login.duration)
         }
         next.sessionAccepted(key)
@@ -80,18 +80,19 @@ package final class LoginMeter: LoginObserver {
     ) {
         state.withLock { state in
             let hasStepped = state.begun.removeValue(forKey: key)
-            let unverified = state.unverified.take(key)
             switch result {
             case .failure(let failure):
+                let unverified = state.unverified.fail(key)
                 // A login that never began means a session refused by the server. If that session was accepted before,
                 // the refusal does not count as a login.
                 guard hasStepped != nil || unverified != nil else { return }
                 state.add(
                     key, unverified?.cause ?? cause, failure: failure.code, after: unverified?.duration ?? duration)
             case .success(let session):
+                state.unverified.remove(key)
                 switch LoginSuccess(session, isSilent: hasStepped != true) {
                 case .succeeded where hasStepped != nil: state.add(key, cause, failure: nil, after: duration)
-                case .unverified: state.unverified.add(key, cause, after: duration)
+                case .unverified: _ = state.unverified.add(key, session, cause, after: duration)
                 case .notAsked, .ready, .succeeded: break
                 }
             }

@@ -5,15 +5,26 @@
 ///
 /// Redacted by construction: contains only names, statuses and fixed text.
 public struct ConversationStep: Sendable, Equatable {
+    /// Kinds of steps.
+    public enum Kind: Sendable {
+        /// The login asked somebody: a server, a helper or a KDC.
+        case exchange
+        /// The login only prepared something. If there is nothing else, no login took place.
+        case remark
+    }
+
     /// Challenge of the step or, for a MobileFirst client, the upstream.
     public var challenge: String
     /// Description of the step: "preauthorize: 401, challenge for PinCodeAttempts, 3 attempts remain".
     public var text: String
+    /// Kind of the step.
+    public var kind: Kind
 
     /// Creates a step.
-    public init(challenge: String, text: String) {
+    public init(challenge: String, text: String, kind: Kind = .exchange) {
         self.challenge = challenge
         self.text = text
+        self.kind = kind
     }
 }
 

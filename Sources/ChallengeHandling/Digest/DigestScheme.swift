@@ -24,7 +24,7 @@ public struct DigestScheme: AuthenticationScheme {
         let use = try occasion.requireUse()
         let pair = try NameAndPassword(use.credential, challenge: occasion.name)
         occasion.report(
-            "digest: \(challenge.algorithmName ?? "MD5"), realm \"\(ServerText.sentence(challenge.realm))\"")
+            "digest: \(challenge.algorithmName ?? "MD5"), realm \"\(ServerText.sentence(challenge.realm))\"", .remark)
         return .session(
             Session(
                 unverified: use,

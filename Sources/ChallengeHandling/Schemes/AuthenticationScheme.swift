@@ -95,8 +95,8 @@ public struct SchemeOccasion: Sendable {
     }
 
     /// Reports a step, for `login` and the log.
-    func report(_ text: String) {
-        conversation.report(ConversationStep(challenge: name, text: text))
+    func report(_ text: String, _ kind: ConversationStep.Kind = .exchange) {
+        conversation.report(ConversationStep(challenge: name, text: text, kind: kind))
     }
 }
 

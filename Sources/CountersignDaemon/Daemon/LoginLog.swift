@@ -22,8 +22,8 @@ final class LoginLog: LoginObserver {
     }
 
     private struct State {
-        /// Numbers of steps of the logins under way.
-        var steps: [SessionKey: Int] = [:]
+        /// Logins under way; true if they have asked somebody.
+        var running: [SessionKey: Bool] = [:]
         /// Sessions that were last established without a request to a server.
         var quiet: Set<SessionKey> = []
         var repetitions = Repetitions<Kind>()
@@ -60,13 +60,13 @@ final class LoginLog: LoginObserver {
     }
 
     func loginBegan(_ key: SessionKey, _ cause: LoginCause) {
-        state.withLock { $0.steps[key] = 0 }
+        state.withLock { $0.running[key] = false }
         logger.debug("login begins", metadata: metadata(key, cause))
     }
 
     func loginStepped(_ key: SessionKey, _ step: ConversationStep) {
         state.withLock { state in
-            if let count = state.steps[key] { state.steps[key] = count + 1 }
+            if state.running[key] != nil, step.kind == .exchange { state.running[key] = true }
         }
         logger.debug("login step", metadata: metadata(key).merging(["step": "\(step.text)"]) { $1 })
     }
@@ -95,7 +95,7 @@ final class LoginLog: LoginObserver {
     }
 
     func sessionAccepted(_ key: SessionKey) {
-        guard let login = state.withLock({ $0.unverified.take(key) }) else { return }
+        guard let login = state.withLock({ $0.unverified.accept(key) }) else { return }
         var metadata = metadata(key, login.cause)
         metadata["outcome"] = "\(LoginSuccess.succeeded.rawValue)"
         let duration = login.duration
@@ -128,21 +128,21 @@ final class LoginLog: LoginObserver {
     /// Returns the end of a login if it deserves a line; `nil` otherwise.
     ///
     /// A login in which nothing was sent gets no line if it ends as the one before: each request to a latched credential tests if the
-    /// credential has changed, and fixed fields are looked up every few seconds.
+    /// credential has changed, and fixed fields are looked up every few seconds. A login with a value that the server has accepted
+    /// gets none either, until another one fails: a caller could have as many of them as it likes.
     private func event(
         _ key: SessionKey, _ result: Result<Session, LoginFailure>, _ cause: LoginCause, _ duration: Duration
     ) -> Event? {
         state.withLock { state in
-            let isSilent = state.steps.removeValue(forKey: key) == 0
-            _ = state.unverified.take(key)
+            let isSilent = state.running.removeValue(forKey: key) == false
             switch result {
             case .success(let session):
+                state.unverified.remove(key)
                 _ = state.repetitions.forget { $0.key == key }
                 let success = LoginSuccess(session, isSilent: isSilent)
                 switch success {
                 case .unverified:
-                    state.unverified.add(key, cause, after: duration)
-                    return .succeeded(success)
+                    return state.unverified.add(key, session, cause, after: duration) ? .succeeded(success) : nil
                 case .succeeded:
                     state.quiet.remove(key)
                     return .succeeded(success)
@@ -151,6 +151,7 @@ final class LoginLog: LoginObserver {
                     return state.quiet.insert(key).inserted ? .succeeded(success) : nil
                 }
             case .failure(let failure):
+                _ = state.unverified.fail(key)
                 state.quiet.remove(key)
                 guard isSilent else { return .failed(failure) }
                 let kind = Kind(key: key, code: failure.code, reason: failure.detail)

@@ -52,6 +52,27 @@ struct LoginMeterTests {
         #expect(counts == ["succeeded": 1])
     }
 
+    @Test("logins with a value that a server has accepted already count once, until another value or a failure")
+    func repeated() {
+        for _ in 0..<5 {
+            run(.success(unverified))
+            meter.sessionAccepted(key)
+        }
+        #expect(counts == ["succeeded": 1])
+        run(.failure(rejected))
+        run(.success(unverified))
+        meter.sessionAccepted(key)
+        #expect(counts == ["succeeded": 2, "login-rejected": 1])
+    }
+
+    @Test("a step in which nobody is asked makes no login")
+    func remark() {
+        meter.loginBegan(key, LoginCause(.request))
+        meter.loginStepped(key, ConversationStep(challenge: "corp", text: "a signature", kind: .remark))
+        meter.loginEnded(key, .success(Session(fields: [field])), LoginCause(.request), after: .zero)
+        #expect(counts.isEmpty)
+    }
+
     @Test("an unverified session that is refused counts as a rejection, and never as a login")
     func refused() {
         run(.success(unverified), steps: 0)

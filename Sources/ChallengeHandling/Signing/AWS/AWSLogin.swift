@@ -100,6 +100,6 @@ struct AWSLogin: SessionLogin {
             isNew && seconds > 0
             ? "clock: this machine's is \(seconds) s \(side) the server's, whose time is signed from now on; set the clock"
             : "clock: the server refuses the time, and names no other"
-        conversation.report(ConversationStep(challenge: challenge, text: text))
+        conversation.report(ConversationStep(challenge: challenge, text: text, kind: .remark))
     }
 }

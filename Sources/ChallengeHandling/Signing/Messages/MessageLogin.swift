@@ -73,7 +73,8 @@ struct MessageLogin: SessionLogin {
         return true
     }
 
+    /// Reports a step. No answer to this login accepts a signature.
     private func report(_ text: String, _ conversation: Conversation) {
-        conversation.report(ConversationStep(challenge: key.challenge, text: "signature: \(text)"))
+        conversation.report(ConversationStep(challenge: key.challenge, text: "signature: \(text)", kind: .remark))
     }
 }
