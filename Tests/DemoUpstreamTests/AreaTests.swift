@@ -52,7 +52,7 @@ struct AreaTests {
     @Test("the Digest area accepts a response once, for its own nonce and for that request")
     func digest() throws {
         let challenge = try #require(get("/digest/").field("WWW-Authenticate"))
-        let nonce = try #require(AuthenticationChallenge.parse([challenge]).first?["nonce"])
+        let nonce = try #require(ChallengeList([challenge]).challenges.first?["nonce"])
         func answer(_ nonce: String, _ target: String = "/digest/") -> DemoResponse {
             let key = sha256("ann:Demo:demo")
             let proof = sha256("\(key):\(nonce):00000001:c:auth:\(sha256("GET:/digest/"))")

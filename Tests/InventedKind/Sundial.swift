@@ -80,7 +80,7 @@ struct SundialDetector: ChallengeDetector {
 
 /// Returns the height of the gnomon that a response names for a dial.
 private func gnomon(in response: ExaminedResponse, of dial: String) -> String? {
-    let challenges = (try? AuthenticationChallenge.parse(response.fields[values: .wwwAuthenticate])) ?? []
+    let challenges = ChallengeList(in: response.fields).challenges
     return challenges.first { $0.isScheme("Sundial") && $0["dial"] == dial }?["gnomon"]
 }
 

@@ -81,8 +81,7 @@ public struct BearerDetector: ChallengeDetector {
 
     private func challenge(in response: ExaminedResponse, hasSession: Bool) -> Challenge {
         guard response.status == 401 || response.status == 403,
-            let challenges = try? AuthenticationChallenge.parse(response.fields[values: .wwwAuthenticate]),
-            let challenge = challenges.first(where: isMeant)
+            let challenge = ChallengeList(in: response.fields).challenges.first(where: isMeant)
         else { return .pass }
         switch (response.status, challenge["error"]) {
         case (401, nil), (401, "invalid_token"):

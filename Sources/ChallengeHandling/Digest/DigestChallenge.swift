@@ -34,14 +34,16 @@ public struct DigestChallenge: Sendable, Equatable {
     /// True if the server declares that it reads names in UTF-8.
     public let isUTF8: Bool
 
-    /// Parses `challenge`. `nil` if it is not Digest, lacks `realm` or `nonce`, or needs something unknown: such
-    /// challenges are ignored, as RFC 7616 §3.3 requires for unknown algorithms.
+    /// Parses `challenge`. `nil` if it is not Digest, lacks `nonce`, or needs something unknown: such challenges are
+    /// ignored, as RFC 7616 §3.3 requires for unknown algorithms. Without `realm`, the realm is empty, as for curl and
+    /// browsers; so is an empty `qop` none. Control characters could not be sent back.
     public init?(_ challenge: AuthenticationChallenge) {
-        guard challenge.isScheme("Digest"), let realm = challenge["realm"], let nonce = challenge["nonce"],
-            let (algorithm, isSession) = Self.algorithm(challenge["algorithm"])
+        guard challenge.isScheme("Digest"), let nonce = challenge["nonce"],
+            let (algorithm, isSession) = Self.algorithm(challenge["algorithm"]),
+            ["realm", "nonce", "opaque", "domain"].allSatisfy({ Self.canGoBack(challenge[$0] ?? "") })
         else { return nil }
-        if let offered = challenge["qop"] {
-            let words = offered.split { $0 == "," || $0 == " " || $0 == "\t" }.map { $0.lowercased() }
+        let words = (challenge["qop"] ?? "").split { $0 == "," || $0 == " " || $0 == "\t" }.map { $0.lowercased() }
+        if !words.isEmpty {
             if words.contains(Protection.authentication.rawValue) {
                 protection = .authentication
             } else if words.contains(Protection.integrity.rawValue) {
@@ -54,7 +56,7 @@ public struct DigestChallenge: Sendable, Equatable {
             guard !isSession else { return nil }
             protection = nil
         }
-        self.realm = realm
+        realm = challenge["realm"] ?? ""
         self.nonce = nonce
         self.algorithm = algorithm
         self.isSession = isSession
@@ -105,6 +107,10 @@ public struct DigestChallenge: Sendable, Equatable {
         case "sha-512-256-sess": (.sha512t256, true)
         default: nil
         }
+    }
+
+    private static func canGoBack(_ value: String) -> Bool {
+        value.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }
     }
 
     private static func isTrue(_ value: String?) -> Bool { value?.lowercased() == "true" }

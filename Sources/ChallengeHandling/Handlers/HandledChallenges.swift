@@ -42,7 +42,7 @@ extension ChallengeHandler {
     fileprivate func firstChallenge(
         in fields: HTTPFields, at url: WebURL, isRepeated: Bool = false, _ conversation: Conversation? = nil
     ) -> ChallengeRequest? {
-        SchemePlan.challenges(in: fields).lazy
+        ChallengeList(in: fields).challenges.lazy
             .map { ChallengeRequest(url: url, challenge: $0, isRepeated: isRepeated, conversation: conversation) }
             .first { self.canHandle($0) }
     }

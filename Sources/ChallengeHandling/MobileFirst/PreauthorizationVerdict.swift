@@ -80,8 +80,6 @@ enum PreauthorizationVerdict {
     /// Returns whether the fields have an MFP challenge. IBM's clients differ in case sensitivity; ignoring case is
     /// harmless.
     private static func isChallenge(_ fields: HTTPFields) -> Bool {
-        fields[values: .wwwAuthenticate].contains { value in
-            ((try? AuthenticationChallenge.parse([value])) ?? []).contains { $0.isScheme("MFP-Challenge") }
-        }
+        !ChallengeList(in: fields).challenges(of: "MFP-Challenge").isEmpty
     }
 }

@@ -79,8 +79,7 @@ public final class TokenDiscovery: Sendable {
     }
 
     private func bearerChallenges(in response: ExaminedResponse?) -> [AuthenticationChallenge] {
-        let values = response?.fields[values: .wwwAuthenticate] ?? []
-        return ((try? AuthenticationChallenge.parse(values)) ?? []).filter { $0.isScheme("Bearer") }
+        response.map { ChallengeList(in: $0.fields).challenges(of: "Bearer") } ?? []
     }
 
     /// Returns the addresses of the resource's metadata. The challenge may name one (RFC 9728 §5.1). Otherwise they are

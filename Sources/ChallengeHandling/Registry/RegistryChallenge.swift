@@ -17,8 +17,10 @@ public struct RegistryChallenge: Sendable, Equatable {
 
     /// Finds the challenge of a 401; `nil` if there is none.
     public init?(status: Int, fields: HTTPFields) {
-        guard status == 401, let challenges = try? AuthenticationChallenge.parse(fields[values: .wwwAuthenticate]),
-            let challenge = challenges.first(where: { $0.isScheme("Bearer") && $0["realm"] != nil }),
+        guard status == 401,
+            let challenge = ChallengeList(in: fields).challenges.first(where: {
+                $0.isScheme("Bearer") && $0["realm"] != nil
+            }),
             let realm = challenge["realm"]
         else { return nil }
         self.realm = realm

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import HTTPTypes
 public import Secrets
 
 /// One scheme of HTTP authentication (RFC 9110 §11.1) in a challenge's list.
@@ -56,6 +57,10 @@ public struct SchemeOccasion: Sendable {
     public var name: String
     /// The challenges of the response.
     public var challenges: [AuthenticationChallenge]
+    /// The parts of the response's challenges that could not be read, in words; `nil` if there are none.
+    var unreadText: String?
+    /// Schemes with a challenge that was not read whole.
+    var damaged: Set<String> = []
     /// The response with the challenges; `nil` before any.
     public var response: ExaminedResponse?
     /// The scope to request, for schemes with scopes.
@@ -92,6 +97,15 @@ public struct SchemeOccasion: Sendable {
                 detail: "The challenge \"\(name)\" names no `credential`, which this scheme needs. Add it.")
         }
         return use
+    }
+
+    /// Takes the challenges of a response, and reports what could not be read.
+    mutating func readChallenges(in fields: HTTPFields) {
+        let list = ChallengeList(in: fields)
+        challenges = list.challenges
+        unreadText = list.unreadText
+        damaged = list.damaged
+        if let unreadText { report("WWW-Authenticate: not understood: \(unreadText)") }
     }
 
     /// Reports a step, for `login` and the log.

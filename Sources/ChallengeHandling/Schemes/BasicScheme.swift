@@ -18,7 +18,7 @@ public struct BasicScheme: AuthenticationScheme {
     /// Returns `refused` if Basic is offered: the answer would be the one that was just sent.
     public func offer(among challenges: [AuthenticationChallenge], realm: String?) -> Challenge? {
         let isOffered = challenges.contains { challenge in
-            challenge.isScheme("Basic") && challenge.token68 == nil && (realm == nil || challenge["realm"] == realm)
+            challenge.isScheme("Basic") && (realm == nil || challenge["realm"] == realm)
         }
         return isOffered ? .refused : nil
     }

@@ -103,11 +103,13 @@ final class NegotiateCheck: AnswerCheck {
         guard status != 401 else { return nil }
         let values = fields[values: .wwwAuthenticate]
         guard !values.isEmpty else { return nil }
-        guard let challenges = try? AuthenticationChallenge.parse(values) else {
-            return "its WWW-Authenticate cannot be read"
+        let list = ChallengeList(values)
+        let challenges = list.challenges(of: "Negotiate")
+        let tokens = challenges.compactMap(\.token68)
+        guard let text = tokens.first else {
+            // Something is there in place of the token.
+            return challenges.isEmpty || list.unread.isEmpty ? nil : "its token cannot be read"
         }
-        let tokens = challenges.filter { $0.isScheme("Negotiate") }.compactMap(\.token68)
-        guard let text = tokens.first else { return nil }
         guard tokens.count == 1, let token = Base64.decode(text) else { return "its token cannot be read" }
         do throws(TicketError) {
             try context.verify(token)

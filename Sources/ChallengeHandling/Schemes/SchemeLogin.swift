@@ -42,7 +42,7 @@ public struct SchemeLogin: SessionLogin {
             conversation: conversation)
         guard let challenge else { return try await logInAhead(&occasion) }
         occasion.url = challenge.url
-        occasion.challenges = SchemePlan.challenges(in: challenge.fields)
+        occasion.readChallenges(in: challenge.fields)
         return try await verified(session(for: occasion), occasion)
     }
 
@@ -70,7 +70,7 @@ public struct SchemeLogin: SessionLogin {
                 return session
             }
             if let realm = plan.realm { _ = plan.spaces?.learn(realm, at: address) }
-            occasion.challenges = SchemePlan.challenges(in: response.fields)
+            occasion.readChallenges(in: response.fields)
             occasion.response = ExaminedResponse(status: response.status, fields: response.fields, url: address)
         }
         var session = try await session(for: occasion)
@@ -129,7 +129,11 @@ public struct SchemeLogin: SessionLogin {
         var useless: [String] = []
         for scheme in plan.schemes {
             let isOffered = scheme.offer(among: occasion.challenges, realm: plan.realm) != nil
-            guard isOffered || (challenge == nil && plan.needsNoChallenge) else { continue }
+            guard isOffered || (challenge == nil && plan.needsNoChallenge) else {
+                // Offered, but not readable: nothing weaker goes out in its place.
+                if occasion.damaged.contains(scheme.name) { break }
+                continue
+            }
             switch try await scheme.session(for: occasion) {
             case .useless(let reason):
                 occasion.report("\(scheme.name): \(reason)")
@@ -142,12 +146,13 @@ public struct SchemeLogin: SessionLogin {
                 return session
             }
         }
+        let unread = occasion.unreadText.map { " Not understood in its WWW-Authenticate: \($0)." } ?? ""
         throw LoginFailure(
             .failed, challenge: plan.name,
-            detail: useless.isEmpty
+            detail: (useless.isEmpty
                 ? "The server no longer offers any scheme of the challenge \"\(plan.name)\"."
                 : "What the server offers of the challenge \"\(plan.name)\" does not work here: "
-                    + useless.joined(separator: "; ") + ".")
+                    + useless.joined(separator: "; ") + ".") + unread)
     }
 }
 
@@ -182,7 +187,7 @@ extension SchemeLogin {
         var session = held
         // Digest gets its nonce from the first response.
         if held.signer != nil {
-            occasion.challenges = SchemePlan.challenges(in: first.fields)
+            occasion.readChallenges(in: first.fields)
             occasion.response = ExaminedResponse(status: first.status, fields: first.fields, url: address)
             guard let fresh = try? await self.session(for: occasion) else { return .silent }
             session = fresh
@@ -284,27 +289,27 @@ public struct SchemePlan: Sendable {
         }
     }
 
-    /// Returns the finding of the first offered scheme in the fields of a 401. `nil` if no scheme is offered.
+    /// Returns the finding of the first offered scheme in the fields of a 401. `nil` if no scheme is offered in a readable
+    /// form before weaker ones.
     package func offer(in fields: HTTPFields) -> Challenge? {
-        let challenges = Self.challenges(in: fields)
+        let list = ChallengeList(in: fields)
         for scheme in schemes {
-            if let offer = scheme.offer(among: challenges, realm: realm) { return offer }
+            if let offer = scheme.offer(among: list.challenges, realm: realm) { return offer }
+            // Offered, but not readable: nothing weaker goes out in its place.
+            if list.damaged.contains(scheme.name) { return nil }
         }
         return nil
     }
 
-    /// Returns the challenges in the fields of a 401; empty if the fields are malformed.
-    static func challenges(in fields: HTTPFields) -> [AuthenticationChallenge] {
-        (try? AuthenticationChallenge.parse(fields[values: .wwwAuthenticate])) ?? []
-    }
-
-    /// Returns the schemes and realms that a response offers; `nil` without an offer.
+    /// Returns the schemes and realms that a response offers, and what was not understood; `nil` if there is neither.
     fileprivate static func description(of fields: HTTPFields) -> String? {
-        let offered = challenges(in: fields).map { challenge in
+        let list = ChallengeList(in: fields)
+        let offered = list.challenges.prefix(8).map { challenge in
             let realm = challenge["realm"].map { " with the realm \"\(ServerText.sentence($0))\"" } ?? ""
             return ServerText.name(challenge.scheme) + realm
         }
-        return offered.isEmpty ? nil : offered.joined(separator: ", ")
+        let unread = list.unreadText.map { ["something not understood: \($0)"] } ?? []
+        return offered.isEmpty && unread.isEmpty ? nil : (offered + unread).joined(separator: ", ")
     }
 }
 
@@ -318,8 +323,7 @@ public struct SchemeDetector: ChallengeDetector {
     /// The schemes in order, as `explain` shows them.
     public var kind: String { plan.schemes.map(\.name).joined(separator: ", ") }
 
-    /// Detects a 401 with a challenge of one of the schemes. Malformed fields are not answered: half of a list could be
-    /// its weaker half. A 403 is interpreted by the schemes.
+    /// Detects a 401 with a challenge of one of the schemes. A 403 is interpreted by the schemes.
     public func examine(_ response: ExaminedResponse, hasSession: Bool) -> Challenge {
         if response.status == 403, hasSession {
             let asked = plan.schemes.lazy.map { $0.refusal(in: response, realm: plan.realm) }

@@ -51,9 +51,7 @@ public struct ResourceCheckMessage: Sendable {
 
     /// Returns whether the fields of a response announce a composite challenge.
     static func isComposite(_ fields: HTTPFields) -> Bool {
-        fields[values: .wwwAuthenticate].contains { value in
-            ((try? AuthenticationChallenge.parse([value])) ?? []).contains { $0.isScheme("WL-Composite-Challenge") }
-        }
+        !ChallengeList(in: fields).challenges(of: "WL-Composite-Challenge").isEmpty
     }
 
     /// Returns the body without its protective comment (`/*-secure-` … `*/`). Servers hide JSON from scripts of other

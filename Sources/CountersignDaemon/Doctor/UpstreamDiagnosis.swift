@@ -184,7 +184,7 @@ struct UpstreamDiagnosis {
     private static func challengeText(of answer: SideResponse) -> String {
         let values = answer.fields[values: .wwwAuthenticate]
         if !values.isEmpty {
-            let parsed = (try? AuthenticationChallenge.parse(values)) ?? []
+            let parsed = ChallengeList(values).challenges
             let schemes =
                 parsed.isEmpty
                 ? values.compactMap { $0.split(separator: " ").first.map(String.init) }

@@ -55,7 +55,7 @@ final class DigestArea: DemoArea {
             return challenge(isStale: false)
         }
         // The field has the grammar of a challenge (RFC 9110 §11.4).
-        guard let answer = try? AuthenticationChallenge.parse(["Digest \(written)"]).first,
+        guard let answer = ChallengeList(["Digest \(written)"]).challenges.first,
             answer["username"] == "ann", answer["realm"] == "Demo", answer["uri"] == request.target,
             let nonce = answer["nonce"], let count = answer["nc"],
             answer["response"] == proof(answer, nonce, count, method: request.method)

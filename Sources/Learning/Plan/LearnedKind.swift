@@ -34,11 +34,9 @@ package enum LearnedKind: Sendable, Equatable {
     package static func offeredSchemes(in response: ExaminedResponse) -> [String] {
         guard response.status == 401 || response.status == 403 else { return [] }
         var schemes: [String] = []
-        for value in response.fields[values: .wwwAuthenticate] {
-            for challenge in (try? AuthenticationChallenge.parse([value])) ?? [] {
-                let scheme = challenge.scheme.lowercased()
-                if known.contains(scheme), !schemes.contains(scheme) { schemes.append(scheme) }
-            }
+        for challenge in ChallengeList(in: response.fields).challenges {
+            let scheme = challenge.scheme.lowercased()
+            if known.contains(scheme), !schemes.contains(scheme) { schemes.append(scheme) }
         }
         return schemes
     }

@@ -76,7 +76,7 @@ package struct SiteProbe: Sendable {
 
     /// Returns the resource's metadata, from the address that its challenge names or from its well-known one.
     private func metadata(of response: ExaminedResponse, at base: WebURL) async -> JSONValue? {
-        let challenges = (try? AuthenticationChallenge.parse(response.fields[values: .wwwAuthenticate])) ?? []
+        let challenges = ChallengeList(in: response.fields).challenges
         guard let bearer = challenges.first(where: { $0.isScheme("Bearer") }) else { return nil }
         let name = "/.well-known/oauth-protected-resource"
         let written = bearer["resource_metadata"].flatMap { WebURL($0) }

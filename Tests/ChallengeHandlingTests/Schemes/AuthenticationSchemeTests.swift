@@ -239,7 +239,7 @@ struct NegotiateSchemeTests {
         let handler = NegotiateChallengeHandler(office: office, credential: credential(["password": "wrong"]))
         let request = ChallengeRequest(
             url: WebURL(origin: Origin(scheme: .https, host: "a"), path: "/"),
-            challenge: try #require(try AuthenticationChallenge.parse(["Negotiate"]).first),
+            challenge: try #require(ChallengeList(["Negotiate"]).challenges.first),
             conversation: LoginRig([]).conversation)
         for code in [LoginFailure.Code.rejected, .latched] {
             let failure = await #expect(throws: LoginFailure.self) { _ = try await handler.handle(request) }

@@ -113,7 +113,7 @@ struct DigestSignerTests {
         _ = try view.sign(request("/dir/index.html")) { _, value in
             values.append(String(decoding: value.indices.map { value[$0] }, as: UTF8.self))
         }
-        return try #require(try AuthenticationChallenge.parse(values).first)
+        return try #require(ChallengeList(values).challenges.first)
     }
 
     @Test("a late answer to an earlier Digest nonce provides no next nonce")
@@ -188,7 +188,7 @@ struct DigestBench {
         _ field: String, user: String = "Mufasa", password: String = "Circle of Life", clientNonce: String? = nil,
         url: WebURL = DigestBench.url
     ) throws {
-        let challenges = try AuthenticationChallenge.parse([field])
+        let challenges = ChallengeList([field]).challenges
         challenge = try #require(DigestChallenge.strongest(of: challenges))
         let credential = Credential(name: "corp", fields: ["username": Secret(user), "password": Secret(password)])
         let pair = try NameAndPassword(credential, challenge: "portal")
@@ -219,7 +219,7 @@ struct DigestBench {
     /// Returns the value of `Authorization`, parsed like a challenge.
     func answer(_ method: String = "GET", _ target: String = "/dir/index.html") throws -> AuthenticationChallenge {
         let field = try #require(try written(method, target))
-        return try #require(try AuthenticationChallenge.parse([field]).first)
+        return try #require(ChallengeList([field]).challenges.first)
     }
 
     /// Passes the `Authentication-Info` of an accepted answer to the signer.

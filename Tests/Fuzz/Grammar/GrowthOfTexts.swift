@@ -15,8 +15,8 @@ extension Growth {
         Growth(
             name: "challenges", most: 1_000,
             read: { bytes in
-                let found = (try? AuthenticationChallenge.parse([String(decoding: bytes, as: UTF8.self)])) ?? []
-                _ = DigestChallenge.strongest(of: found)
+                let list = ChallengeList([String(decoding: bytes, as: UTF8.self)])
+                _ = DigestChallenge.strongest(of: list.challenges)
             },
             texts: [
                 ("schemes", repeated("Basic, ")), ("parameters", numbered(from: "Digest ") { "a\($0)=b, " }),
@@ -27,6 +27,10 @@ extension Growth {
                 ("blanks", repeated(" ", from: "Basic ")),
                 ("marks", repeated("\u{300}\u{316}", from: "Basic realm=\"a", to: "\"")),
                 ("Digests", repeated("Digest realm=a,nonce=b,qop=\"auth\", ")),
+                ("single quotes", repeated("a='b ", from: "Basic ")), ("words", repeated("a ", from: "Basic realm=")),
+                ("schemes without commas", repeated("Digest ", from: "Basic realm=")),
+                ("quotes in words", repeated("a\"b\" ", from: "Basic realm=")),
+                ("semicolons", repeated("a=b; ", from: "Basic ")), ("equals", repeated("= ", from: "Basic a")),
             ]),
         Growth(
             name: "structured", most: 1_000,

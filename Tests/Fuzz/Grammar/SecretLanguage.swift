@@ -66,8 +66,7 @@ struct SecretLanguage: Language {
             name: "c", fields: ["username": Secret("ann"), "password": Secret(MarkedSecret.text)])
         let url = WebURL(origin: Origin(scheme: .https, host: "h"), path: "/")
         let field = #"Digest realm="r", nonce="n\#(sentence.count)", qop="auth", algorithm=SHA-256"#
-        guard let challenges = try? AuthenticationChallenge.parse([field]),
-            let challenge = DigestChallenge.strongest(of: challenges),
+        guard let challenge = DigestChallenge.strongest(of: ChallengeList([field]).challenges),
             let pair = try? NameAndPassword(credential, challenge: "c")
         else { throw Violation(description: "no challenge") }
         let signer = DigestSigner(challenge, at: url, for: pair, name: "c", digests: OneDigest())

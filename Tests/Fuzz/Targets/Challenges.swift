@@ -27,16 +27,18 @@ private func checkFields(_ text: String) throws(Violation) {
     var fields = HTTPFields()
     for value in values { fields.append(HTTPField(name: .wwwAuthenticate, value: value)) }
     for status in [200, 401, 403, 409] { try checkResource(status, fields) }
-    let challenges: [AuthenticationChallenge]
-    do {
-        challenges = try AuthenticationChallenge.parse(values)
-    } catch {
-        try require(values.contains { error.offset <= $0.utf8.count } && !error.reason.isEmpty, "beyond: \(error)")
-        return
+    let list = ChallengeList(values)
+    let challenges = list.challenges
+    for part in list.unread {
+        try require(
+            values.indices.contains(part.field - 1) && part.offset < values[part.field - 1].utf8.count,
+            "beyond: \(part)")
     }
+    let bare = values.map { withoutQuoted($0).lowercased() }.joined(separator: "\n")
+    try require(
+        list.challenges(of: "Basic").isEmpty || bare.contains("basic"), "a quoted text becomes Basic: \(challenges)")
     for challenge in challenges {
         try require(Oracle.isToken(Array(challenge.scheme.utf8)), "the scheme \(challenge.scheme)")
-        try require(challenge.token68 == nil || challenge.parameters.isEmpty, "both a token and parameters")
         let names = challenge.parameters.map(\.name)
         try require(Set(names).count == names.count, "a parameter twice: \(names)")
         for parameter in challenge.parameters {
@@ -47,8 +49,27 @@ private func checkFields(_ text: String) throws(Violation) {
     try checkDigest(challenges)
     // Written in the plainest way, in one field, they are the same challenges.
     let written = challenges.map(plain).joined(separator: ", ")
-    let again = try? AuthenticationChallenge.parse([written])
-    try require(again == challenges, "\(written) is read as \(String(describing: again)), not \(challenges)")
+    let again = ChallengeList([written])
+    try require(
+        again.challenges == challenges && again.unread.isEmpty, "\(written) is read as \(again), not \(challenges)")
+}
+
+/// Returns a field without its quoted strings (RFC 9110 §5.6.4).
+private func withoutQuoted(_ text: String) -> String {
+    var bare: [UInt8] = []
+    var (isQuoted, isEscaped) = (false, false)
+    for byte in text.utf8 {
+        if isEscaped {
+            isEscaped = false
+        } else if byte == UInt8(ascii: "\"") {
+            isQuoted.toggle()
+        } else if !isQuoted {
+            bare.append(byte)
+        } else if byte == UInt8(ascii: "\\") {
+            isEscaped = true
+        }
+    }
+    return String(decoding: bare, as: UTF8.self)
 }
 
 /// Checks that an answer to a Digest challenge contains every parameter that must come back unchanged.
@@ -64,7 +85,8 @@ private func checkDigest(_ challenges: [AuthenticationChallenge]) throws(Violati
         throw Violation(description: "no answer to \(challenge)")
     }
     let written = field.value.revealText()
-    guard let read = try? AuthenticationChallenge.parse([written]), read.count == 1, let answer = read.first else {
+    let read = ChallengeList([written])
+    guard read.unread.isEmpty, read.challenges.count == 1, let answer = read.challenges.first else {
         throw Violation(description: "\(written) is no answer")
     }
     try require(
@@ -91,12 +113,12 @@ struct OneDigest: MessageDigests {
 }
 
 private func plain(_ challenge: AuthenticationChallenge) -> String {
-    if let token = challenge.token68 { return "\(challenge.scheme) \(token)" }
     let parameters = challenge.parameters.map { parameter in
         let quoted = parameter.value.unicodeScalars.map { #""\"#.unicodeScalars.contains($0) ? "\\\($0)" : "\($0)" }
         return "\(parameter.name)=\"\(quoted.joined())\""
     }
-    return parameters.isEmpty ? challenge.scheme : "\(challenge.scheme) \(parameters.joined(separator: ", "))"
+    let parts = [challenge.token68].compactMap(\.self) + parameters
+    return parts.isEmpty ? challenge.scheme : "\(challenge.scheme) \(parts.joined(separator: ", "))"
 }
 
 private let page = WebURL(origin: Origin(scheme: .https, host: "u.example"), path: "/")
@@ -109,7 +131,7 @@ private func checkResource(_ status: Int, _ fields: HTTPFields) throws(Violation
         case .pass: break
         case .challenged(let words):
             let isLack = !words.isEmpty && !(detector is RegistryDetector)
-            try require(status == (isLack ? 403 : 401), "a token is asked for by \(status)")
+            try require(status == 401 || isLack && status == 403, "a token is asked for by \(status)")
             try require(Scope(words).words == words, "scope words \(words)")
         case .needsBody, .refused, .replay, .stale:
             throw Violation(description: "no meaning of a token's challenge")

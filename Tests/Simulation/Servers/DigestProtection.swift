@@ -11,8 +11,6 @@ final class DigestProtection: Protection {
     private var counts: [String: Int] = [:]
     /// The requests that used each count of a nonce, whether or not the nonce was accepted.
     private var uses: [String: String] = [:]
-    /// The nonces of challenges that came with something unreadable.
-    private var unreadable: Set<String> = []
     private var last = 0
     /// True if it offers MD5 beside SHA-256.
     private let offersWeaker: Bool
@@ -78,9 +76,6 @@ final class DigestProtection: Protection {
     /// Checks that no two requests have one count of a nonce (RFC 7616 §3.4), except one that is sent again after a
     /// lost connection. A killed process forgets its counts.
     private func checkUse(of nonce: String, _ count: Int, in request: ServerRequest) {
-        if unreadable.contains(nonce) {
-            account.simulation.violated("rule 10: of challenges that cannot be read in part one is answered")
-        }
         let name = "\(nonce) \(count)"
         let sender = request.isSide ? "a login" : request.value("x-order") ?? "somebody"
         if let other = uses.updateValue(sender, forKey: name), other != sender, account.simulation.rules.restarts == 0 {
@@ -93,6 +88,16 @@ final class DigestProtection: Protection {
     }
 
     func examine(_ request: ServerRequest) -> Examination {
+        let examination = examineUsually(request)
+        guard isAlone, case .unreadable = ResourceManner(request, in: account.simulation),
+            case .demand(var answer) = examination
+        else { return examination }
+        // An unreadable challenge hides no other one.
+        answer.fields.append(("WWW-Authenticate", "Basic realm=\"\(account.name)"))
+        return .demand(answer)
+    }
+
+    private func examineUsually(_ request: ServerRequest) -> Examination {
         switch ResourceManner(request, in: account.simulation) {
         case .unknownScheme:
             isPassed(request)
@@ -100,9 +105,6 @@ final class DigestProtection: Protection {
         case .otherRealm where hasRealm:
             isPassed(request)
             return .demand(ServerAnswer(401, [challenge(of: Self.otherRealm)], body: "who are you"))
-        case .unreadable where isAlone:
-            isPassed(request)
-            return .demand(unreadableAnswer())
         default: break
         }
         switch proof(in: request) {
@@ -132,7 +134,6 @@ final class DigestProtection: Protection {
         return switch ResourceManner(order, in: account.simulation) {
         case .unknownScheme: true
         case .otherRealm: hasRealm
-        case .unreadable: isAlone
         default: false
         }
     }
@@ -143,14 +144,6 @@ final class DigestProtection: Protection {
     }
 
     func refusal() -> ServerAnswer { refusal(isStale: false) }
-
-    /// Returns a challenge that could be answered beside an unreadable one, whose offer is therefore unknown (rule 10).
-    private func unreadableAnswer() -> ServerAnswer {
-        let readable = challenge(of: account.name)
-        unreadable.insert("nonce\(last)of\(account.name)")
-        return ServerAnswer(
-            401, [readable, ("WWW-Authenticate", "Basic realm=\"\(account.name)")], body: "who are you")
-    }
 
     private func refusal(isStale: Bool) -> ServerAnswer {
         ServerAnswer(401, challenges(isStale: isStale), body: "who are you")

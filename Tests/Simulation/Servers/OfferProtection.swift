@@ -11,7 +11,7 @@ final class OfferProtection: Protection {
     /// The schemes of the daemon, the preferred one first.
     private let configured: [String]
     private let offered: Set<String>
-    /// The orders that have met challenges which cannot be read.
+    /// The orders that have met challenges of the expected scheme which cannot be read.
     private var unreadable: Set<Int> = []
 
     init(_ account: Account) {
@@ -69,7 +69,8 @@ final class OfferProtection: Protection {
             let number = request.path.split(separator: "/").last.flatMap({ Int($0) }),
             account.simulation.chance.oneIn(4)
         else { return false }
-        unreadable.insert(number)
+        // Other challenges are answered all the same, but nothing weaker in place of Digest.
+        if expected == "Digest" { unreadable.insert(number) }
         return true
     }
 
