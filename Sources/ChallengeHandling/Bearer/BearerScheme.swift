@@ -13,11 +13,10 @@ public struct BearerScheme: AuthenticationScheme {
     /// `bearer`.
     public var name: String { "bearer" }
 
-    /// Returns a challenge if a token is missing, no longer valid, or lacks scope.
+    /// Returns a challenge if Bearer is offered, whatever `error` says: servers have codes of their own.
     public func offer(among challenges: [AuthenticationChallenge], realm: String?) -> Challenge? {
         let isOffered = challenges.contains { challenge in
             challenge.isScheme("Bearer") && (realm == nil || challenge["realm"] == realm)
-                && [nil, "invalid_token", "insufficient_scope"].contains(challenge["error"])
         }
         return isOffered ? .challenged() : nil
     }
@@ -66,8 +65,8 @@ public struct BearerDetector: ChallengeDetector {
     /// The name that `explain` shows.
     public var kind: String { "bearer" }
 
-    /// Detects a 401 with `Bearer` and a 403 with `insufficient_scope`. Other parameters have no effect here;
-    /// `resource_metadata` (RFC 9728) is for `TokenDiscovery`, if the configuration allows servers by name.
+    /// Detects a 401 with `Bearer`, whatever its `error`, and a 403 with `insufficient_scope`. `resource_metadata` (RFC
+    /// 9728) is for `TokenDiscovery`, if the configuration allows servers by name.
     public func examine(_ response: ExaminedResponse, hasSession: Bool) -> Challenge {
         let challenge = challenge(in: response, hasSession: hasSession)
         guard challenge == .pass, !markers.isEmpty else { return challenge }
@@ -83,17 +82,14 @@ public struct BearerDetector: ChallengeDetector {
         guard response.status == 401 || response.status == 403,
             let challenge = ChallengeList(in: response.fields).challenges.first(where: isMeant)
         else { return .pass }
-        switch (response.status, challenge["error"]) {
-        case (401, nil), (401, "invalid_token"):
-            // A token that cannot gain scope would be the one just refused.
-            return hasSession && !canGrow ? .refused : .challenged()
-        case (403, "insufficient_scope"):
-            // Without words the server asks for nothing that the session lacks.
-            let scope = Scope(text: challenge["scope"] ?? "")
-            return scope.isEmpty || !canGrow ? .pass : .challenged(scope: scope.words)
-        default:
-            return .pass
-        }
+        // Without words the server asks for nothing that the session lacks.
+        let isLack = challenge["error"] == "insufficient_scope"
+        let words = isLack && canGrow ? Scope(text: challenge["scope"] ?? "").words : []
+        if response.status == 403 { return words.isEmpty ? .pass : .challenged(scope: words) }
+        // Spring says `unauthorized` to a request without a token, others invent more: a 401 asks for one (RFC 6750 §3).
+        // A token that cannot gain scope would be the one just refused.
+        guard hasSession else { return .challenged() }
+        return canGrow ? .challenged(scope: words) : .refused
     }
 
     private func isMeant(_ challenge: AuthenticationChallenge) -> Bool {

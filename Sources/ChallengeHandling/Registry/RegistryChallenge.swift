@@ -41,21 +41,14 @@ public struct RegistryDetector: ChallengeDetector {
     /// The name that `explain` shows.
     public var kind: String { "bearer of a registry" }
 
-    /// Detects a 401 with `Bearer` and a realm. Registries also send 401 if the token is valid but its scope too small,
-    /// with `insufficient_scope` or without any error.
+    /// Detects a 401 with `Bearer` and a realm, whatever its `error`. Registries also send 401 if the token is valid but
+    /// its scope too small, with `insufficient_scope` or without any error.
     public func examine(_ response: ExaminedResponse, hasSession: Bool) -> Challenge {
         guard let challenge = RegistryChallenge(status: response.status, fields: response.fields),
             realm == nil || challenge.realm == realm
         else { return .pass }
-        let words = challenge.scope.words
-        switch challenge.error {
-        case nil where !hasSession, "insufficient_scope":
-            return words.isEmpty && hasSession ? .pass : .challenged(scope: words)
-        case nil, "invalid_token":
-            return .challenged()
-        default:
-            return .pass
-        }
+        let isScope = !hasSession || challenge.error == "insufficient_scope"
+        return .challenged(scope: isScope ? challenge.scope.words : [])
     }
 }
 

@@ -39,7 +39,33 @@ struct DetectorTests {
         let value = "Bearer realm=\"a\", Bearer realm=\"b\", error=\"invalid_request\""
         let both = try response(401, [.wwwAuthenticate: value])
         #expect(BearerDetector(realm: "a").examine(both, hasSession: false) == .challenged())
-        #expect(BearerDetector(realm: "b").examine(both, hasSession: false) == .pass)
+        #expect(BearerDetector(realm: "b").examine(both, hasSession: false) == .challenged())
+        #expect(BearerDetector(realm: "c").examine(both, hasSession: false) == .pass)
+    }
+
+    @Test(
+        "a 401 with Bearer asks for a token, whatever its error says",
+        arguments: [
+            "Bearer realm=\"oauth2-resource\", error=\"unauthorized\", error_description=\"Full authentication is required\"",
+            "Bearer error=\"invalid_token\"", "Bearer error=\"invalid_request\"", "Bearer error=\"insufficient_scope\"",
+            "Bearer error=\"missing_token\"", "Bearer error=\"\"",
+            "Bearer error=invalid_token error_description=Not here",
+        ])
+    func errors(value: String) throws {
+        let asked = try response(401, [.wwwAuthenticate: value])
+        for hasSession in [false, true] {
+            #expect(BearerDetector().examine(asked, hasSession: hasSession) == .challenged())
+            #expect(MobileFirstDetector().examine(asked, hasSession: hasSession) == .challenged())
+        }
+        #expect(BearerDetector(canGrow: false).examine(asked, hasSession: false) == .challenged())
+        #expect(BearerDetector(canGrow: false).examine(asked, hasSession: true) == .refused)
+    }
+
+    @Test("a 401 that names the missing scope asks for a larger one, as a 403 does")
+    func lackingScope() throws {
+        let asked = try response(401, [.wwwAuthenticate: "Bearer error=\"insufficient_scope\", scope=\"b a\""])
+        #expect(BearerDetector().examine(asked, hasSession: true) == .challenged(scope: ["a", "b"]))
+        #expect(BearerDetector().examine(asked, hasSession: false) == .challenged())
     }
 
     @Test("a response that a configured matcher names asks for a token, although it names no scheme")
@@ -99,9 +125,13 @@ struct DetectorTests {
                 .challenged(scope: ["repository:a:pull"])
             ),
             (#"realm="r",scope="repository:a:pull",error="invalid_token""#, true, .challenged()),
-            (#"realm="r",error="insufficient_scope""#, true, .pass), (#"realm="r""#, true, .challenged()),
+            (#"realm="r",error="insufficient_scope""#, true, .challenged()), (#"realm="r""#, true, .challenged()),
             (#"realm="r",error="insufficient_scope""#, false, .challenged()),
-            (#"realm="r",error="invalid_request""#, true, .pass), (#"scope="a""#, false, .pass),
+            (#"realm="r",error="invalid_request""#, true, .challenged()), (#"scope="a""#, false, .pass),
+            (
+                #"realm="r",error="unauthorized",scope="repository:a:pull""#, false,
+                .challenged(scope: ["repository:a:pull"])
+            ),
         ] as [(String, Bool, Challenge)])
     func registry(parameters: String, hasSession: Bool, challenge: Challenge) throws {
         let asked = try response(401, [.wwwAuthenticate: "Bearer \(parameters)"])

@@ -22,7 +22,7 @@ struct MobileFirstDetectorTests {
             (401, ["Bearer error=\"invalid_token\""], .challenged()),
             (401, ["Basic realm=\"a, b\"", "Bearer"], .challenged()),
             (401, ["Basic realm=\"a, Bearer\""], .pass), (401, [], .pass),
-            (401, ["Bearer error=\"other\""], .pass), (401, ["Bearer error=\"open"], .pass),
+            (401, ["Bearer error=\"other\""], .challenged()), (401, ["Bearer error=\"open"], .challenged()),
             (
                 403, ["Bearer error=\"insufficient_scope\", scope=\"RegisteredClient scopeB scopeA\""],
                 .challenged(scope: ["RegisteredClient", "scopeA", "scopeB"])

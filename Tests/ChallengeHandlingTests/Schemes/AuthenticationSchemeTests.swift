@@ -92,7 +92,7 @@ struct BearerSchemeTests {
         "Bearer challenges if a token is missing or invalid, and asks for more scope if it is too small",
         arguments: [
             (401, "Bearer", false, .challenged()), (401, "Bearer error=\"invalid_token\"", true, .challenged()),
-            (401, "Bearer error=\"invalid_request\"", true, .pass), (403, "Bearer", true, .pass),
+            (401, "Bearer error=\"invalid_request\"", true, .challenged()), (403, "Bearer", true, .pass),
             (403, "Bearer error=\"insufficient_scope\", scope=\"a b\"", true, .challenged(scope: ["a", "b"])),
             // Without a session the 403 was not about a token of this proxy.
             (403, "Bearer error=\"insufficient_scope\", scope=\"a b\"", false, .pass),
