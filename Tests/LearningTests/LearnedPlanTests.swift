@@ -109,6 +109,11 @@ struct LearnedPlanTests {
             (.refusal("", body: "{\"challenges\": {\"Pin\": {}}}"), "not where answers go"),
             (.refusal("MFP-Challenge"), "mobilefirst"),
             (.redirect(to: "https://sso.example.org/in"), "the login is at https://sso.example.org"),
+            (.refusal("Foo a b"), "Not understood in its WWW-Authenticate: \"a\" at byte 4"),
+            (
+                SideResponse(status: 407, fields: [.proxyAuthenticate: "Basic realm=\"p\" charset=UTF-8"]),
+                "a proxy on the way asks for a login of its own"
+            ),
             (.page("hello"), "open to everybody"), (SideResponse(status: 404), "has no page there"),
         ])
     func defeats(_ answer: SideResponse, _ words: String) async throws {

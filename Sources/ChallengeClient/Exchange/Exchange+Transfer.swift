@@ -69,6 +69,11 @@ extension Exchange: TransferOwner {
 
     /// Examines the response for the route's logins and passes the result to the machine.
     private func examine(_ response: ExaminedResponse, of client: UpstreamClient, at route: RouteSessions) {
+        if response.status == 401 || response.status == 403, response.body == nil,
+            let text = ChallengeList(in: response.fields).unreadText
+        {
+            runtime.services.observer.challengeUnread(text, by: client.plan.name)
+        }
         finding = client.examiner.examine(
             response, request: request, target: target, sentAt: sentAt, route: route, sessions: sessions)
         if let grown = finding.route {

@@ -21,6 +21,8 @@ package protocol LoginObserver: Sendable {
     func logoutEnded(_ key: SessionKey, _ failure: LoginFailure?)
     /// Reports that a session established by another node was adopted here.
     func sessionShared(_ key: SessionKey)
+    /// Reports text of an upstream's challenges that was not understood, each time.
+    func challengeUnread(_ text: String, by upstream: String)
 }
 
 extension LoginObserver {
@@ -30,6 +32,8 @@ extension LoginObserver {
     package func logoutEnded(_ key: SessionKey, _ failure: LoginFailure?) {}
     /// Does nothing: observers may ignore this event.
     package func sessionShared(_ key: SessionKey) {}
+    /// Does nothing: observers may ignore this event.
+    package func challengeUnread(_ text: String, by upstream: String) {}
 }
 
 /// The cause and the caller of a login, for the log and the audit record.

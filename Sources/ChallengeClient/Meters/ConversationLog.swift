@@ -150,6 +150,9 @@ package final class ConversationLog: LoginObserver {
     /// Passes on that a session established by another node was adopted here.
     package func sessionShared(_ key: SessionKey) { next.sessionShared(key) }
 
+    /// Passes on that an upstream's challenges were not understood.
+    package func challengeUnread(_ text: String, by upstream: String) { next.challengeUnread(text, by: upstream) }
+
     /// Returns true if the record should be stored.
     ///
     /// A record without any request is stored only if its failure differs from the previous one: fixed fields are

@@ -75,6 +75,9 @@ package final class LoginMeter: LoginObserver {
     /// Passes on that a session established by another node was adopted here.
     package func sessionShared(_ key: SessionKey) { next.sessionShared(key) }
 
+    /// Passes on that an upstream's challenges were not understood.
+    package func challengeUnread(_ text: String, by upstream: String) { next.challengeUnread(text, by: upstream) }
+
     private func count(
         _ key: SessionKey, _ result: Result<Session, LoginFailure>, _ cause: LoginCause, after duration: Duration
     ) {

@@ -28,6 +28,8 @@ final class LoginLog: LoginObserver {
         var quiet: Set<SessionKey> = []
         var repetitions = Repetitions<Kind>()
         var unverified = UnverifiedLogins()
+        /// Upstreams and texts of challenges that were logged as not understood.
+        var unread: Set<[String]> = []
     }
 
     /// End of a login that deserves a log line.
@@ -38,6 +40,8 @@ final class LoginLog: LoginObserver {
 
     /// Maximum size of `State.quiet`.
     private static let maximumQuiet = 1024
+    /// Maximum size of `State.unread`, because servers choose the texts.
+    private static let maximumUnread = 256
 
     private let logger: Logger
     private let auditor: Logger
@@ -112,6 +116,15 @@ final class LoginLog: LoginObserver {
     }
 
     func sessionShared(_ key: SessionKey) { write("session of another node taken over", .info, metadata(key)) }
+
+    func challengeUnread(_ text: String, by upstream: String) {
+        let isNew = state.withLock { state in
+            state.unread.count < Self.maximumUnread && state.unread.insert([upstream, text]).inserted
+        }
+        guard isNew else { return }
+        logger.warning(
+            "WWW-Authenticate not understood", metadata: ["upstream": "\(upstream)", "reason": "\(text)"])
+    }
 
     /// Logs the numbers of repeated login failures that are due. Must be called periodically.
     func logRepetitions(now: Int64, all: Bool = false) {

@@ -184,13 +184,12 @@ struct UpstreamDiagnosis {
     private static func challengeText(of answer: SideResponse) -> String {
         let values = answer.fields[values: .wwwAuthenticate]
         if !values.isEmpty {
-            let parsed = ChallengeList(values).challenges
-            let schemes =
-                parsed.isEmpty
-                ? values.compactMap { $0.split(separator: " ").first.map(String.init) }
-                : parsed.map { challenge in
-                    challenge.scheme + (challenge["realm"].map { " (realm \"\(ServerText.sentence($0))\")" } ?? "")
-                }
+            let list = ChallengeList(values)
+            var schemes = list.challenges.map { challenge in
+                ServerText.name(challenge.scheme)
+                    + (challenge["realm"].map { " (realm \"\(ServerText.sentence($0))\")" } ?? "")
+            }
+            if let unread = list.unreadText { schemes.append("not understood: \(unread)") }
             return ", WWW-Authenticate: \(schemes.joined(separator: ", "))"
         }
         guard (300...399).contains(answer.status), let location = answer.fields[.location] else { return "" }

@@ -46,6 +46,7 @@ struct SiteLook {
         let findings = try look(page: recorded?.page)
         let kind = LearnedKind(findings)
         report("\(findings.asked.summary)")
+        if let unread = findings.unreadText { report("not understood in its WWW-Authenticate: \(unread)") }
         report(recorded.map { "the recording has a login at \($0.url.path)" } ?? "this is \(kind)")
         let plan =
             if let recorded { try LearnedPlan(findings, recorded: recorded) } else {

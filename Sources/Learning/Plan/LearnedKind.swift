@@ -18,6 +18,8 @@ package enum LearnedKind: Sendable, Equatable {
     case open
     /// The login is at another origin.
     case otherOrigin(Origin)
+    /// A proxy in front of the server asks for a login by these schemes.
+    case proxy([String])
     /// A container registry's token service at this address.
     case registry(url: String, service: String?)
     /// Schemes of HTTP, in lower case.
@@ -50,6 +52,9 @@ package enum LearnedKind: Sendable, Equatable {
             self = .securityChecks(message.challenges.keys.sorted(), isComposite: message.dialect == .composite)
         } else if Self.isMobileFirst(answer) {
             self = .mobileFirst
+        } else if answer.status == 407 {
+            let challenges = ChallengeList(in: answer.fields, name: .proxyAuthenticate).challenges
+            self = .proxy(challenges.map { ServerText.name($0.scheme.lowercased()) })
         } else if let ordinary = Self.ordinary(schemes) {
             self = .schemes(ordinary)
         } else if schemes.contains("bearer") {
@@ -118,6 +123,8 @@ extension LearnedKind: CustomStringConvertible {
         case .mobileFirst: "a MobileFirst 8.0 server"
         case .open: "no login: the address is open to everybody"
         case .otherOrigin(let origin): "a login at another server, \(origin)"
+        case .proxy(let schemes):
+            "a proxy that asks for a login" + (schemes.isEmpty ? "" : " by \(schemes.joined(separator: ", "))")
         case .registry(let url, _): "tokens of a container registry, from \(ServerText.sentence(url))"
         case .schemes(let schemes): "HTTP authentication by \(schemes.joined(separator: ", "))"
         case .unavailable(let status): "no page: the answer is \(status)"

@@ -91,7 +91,7 @@ extension LearnedPlan {
                     ConfigurationLine("answer: { \(answer) }", "the credential's fields"),
                 ], fields: known.sorted())
         default:
-            throw LearnDefeat(page, kind.defeat)
+            throw LearnDefeat(page, kind.defeat + findings.unreadAdvice)
         }
     }
 
@@ -103,7 +103,8 @@ extension LearnedPlan {
         let passwords = ["digest", "basic", "ntlm"].first { offered.contains($0) }
         guard let scheme = offered.contains("negotiate") && (hasTickets || passwords == nil) ? "negotiate" : passwords
         else {
-            throw LearnDefeat(findings.asked.summary, "none of the offered schemes is supported")
+            throw LearnDefeat(
+                findings.asked.summary, "none of the offered schemes is supported\(findings.unreadAdvice)")
         }
         let fields = scheme == "negotiate" ? known.sorted() : ["username", "password"]
         let line = ConfigurationLine(
@@ -118,6 +119,13 @@ extension LearnedPlan {
         let asked = LearnedKind.offeredSchemes(in: findings.asked.first)
         guard LearnedKind.offeredSchemes(in: findings.root.first) != asked else { return [] }
         return [.proof(findings.asked.address, "needs the login, while \(findings.root.address.path) does not")]
+    }
+}
+
+extension SiteFindings {
+    /// The sentence about challenges that were not understood; empty if there are none.
+    fileprivate var unreadAdvice: String {
+        unreadText.map { " Not understood in its WWW-Authenticate: \($0)." } ?? ""
     }
 }
 
@@ -140,6 +148,9 @@ extension LearnedKind {
         case .otherOrigin(let origin):
             "the login is at \(origin), another server, to which no secret is sent unless you name it: add --through \(origin) "
                 + "if that is your identity provider."
+        case .proxy:
+            "a proxy on the way asks for a login of its own. Set `proxy` of the upstream to its address, with user name and "
+                + "password, or have the network let this machine through."
         case .securityChecks:
             "the answer lists security checks, but not where answers go. Set `security-check`, `answer` and `answer-url`."
         case .unavailable:

@@ -26,6 +26,15 @@ package struct SiteFindings: Sendable {
     }
 }
 
+extension SiteFindings {
+    /// The parts of the address's challenges that were not understood, in words; `nil` if there are none.
+    package var unreadText: String? {
+        let first = asked.first
+        return ChallengeList(in: first.fields).unreadText
+            ?? ChallengeList(in: first.fields, name: .proxyAuthenticate).unreadText
+    }
+}
+
 /// Anonymous visit of a site. It sends a bounded number of GETs and no secret.
 package struct SiteProbe: Sendable {
     /// Usual addresses of login pages.
@@ -76,8 +85,7 @@ package struct SiteProbe: Sendable {
 
     /// Returns the resource's metadata, from the address that its challenge names or from its well-known one.
     private func metadata(of response: ExaminedResponse, at base: WebURL) async -> JSONValue? {
-        let challenges = ChallengeList(in: response.fields).challenges
-        guard let bearer = challenges.first(where: { $0.isScheme("Bearer") }) else { return nil }
+        guard let bearer = ChallengeList(in: response.fields).challenges(of: "Bearer").first else { return nil }
         let name = "/.well-known/oauth-protected-resource"
         let written = bearer["resource_metadata"].flatMap { WebURL($0) }
         let usual = WebURL(origin: base.origin, path: base.path == "/" ? name : name + base.path)

@@ -177,6 +177,17 @@ struct LoginLogTests {
         #expect(lines.all.dropFirst() == ["warning: login failed (login-rejected)"])
     }
 
+    @Test("a challenge that was not understood is logged once for each upstream and text, and a flood of texts ends")
+    func unread() {
+        let log = log(isAuditing: true)
+        for _ in 0..<3 {
+            for upstream in ["a", "b"] { log.challengeUnread("\"x\" at byte 4", by: upstream) }
+        }
+        #expect(lines.all == Array(repeating: "warning: WWW-Authenticate not understood ()", count: 2))
+        for number in 0..<1000 { log.challengeUnread("\(number)", by: "a") }
+        #expect(lines.all.count == 256)
+    }
+
     @Test("a login without a challenge to answer is logged once")
     func nothingAsked() {
         let log = log(isAuditing: false)
