@@ -133,3 +133,31 @@ struct CurlChoiceTests {
         #expect(chosen == expected)
     }
 }
+
+@Suite("Challenges as servers write them, compared with curl")
+struct CurlChallengeTableTests {
+    @Test("each set of fields leads to the scheme that the table says, and each difference has a reason")
+    func same() async throws {
+        let rows = JudgeTable("curl-challenges").rows
+        for row in rows {
+            let fields = row[1].replacing("\\t", with: "\t").split(separator: " | ").map(String.init)
+            #expect(try await scheme(fields) == row[3], "\(row)")
+            #expect((row[2] == row[3]) == row[4].isEmpty, "\(row)")
+        }
+        #expect(rows.count >= 200)
+    }
+
+    /// Returns the scheme of a login with Digest and Basic; `-` for none.
+    private func scheme(_ values: [String]) async throws -> String {
+        let url = WebURL(origin: Origin(scheme: .http, host: "127.0.0.1"), path: "/")
+        var fields = HTTPFields()
+        for value in values { fields.append(HTTPField(name: .wwwAuthenticate, value: value)) }
+        let plan = SchemePlan(
+            name: "corp", schemes: [DigestScheme(digests: NoDigests()), BasicScheme()],
+            key: LatchKey(origin: url.origin, challenge: "corp", credential: "ann"), address: url)
+        let response = ExaminedResponse(status: 401, fields: fields, url: url)
+        guard SchemeDetector(plan).examine(response, hasSession: false) == .challenged() else { return "-" }
+        let session = try await LoginRig([], credentials: [.ann]).logIn(SchemeLogin(plan, challenge: response))
+        return session.signer != nil ? "digest" : "basic"
+    }
+}
