@@ -133,6 +133,47 @@ struct NegotiateTests {
         }
     }
 
+    /// The statuses that Apache has logged.
+    private func statuses(_ bank: Bank) -> [Substring] {
+        bank.folder.text(of: "realm/access.log").split(separator: "\n").map { $0.split(separator: " ")[2] }
+    }
+
+    @Test("a dropped session takes along the connections that Apache has bound to its user")
+    func bound() async throws {
+        try await withRealm(["principal": "robot", "keytab": "REALM/robot.keytab"]) { bank, _ in
+            for round in 1...2 {
+                for number in 0..<3 {
+                    let answer = try await bank.expect("/bound/\(number)", status: 200)
+                    #expect(answer.field("x-user") == "robot@\(Self.realm)")
+                }
+                #expect(await eventually { statuses(bank).count >= 4 * round })
+                #expect(try await bank.countersign("sessions", "drop", "corp").exit == 0)
+            }
+            // A request without a ticket is a stranger's again.
+            #expect(statuses(bank) == ["401", "200", "200", "200", "401", "200", "200", "200"])
+        }
+    }
+
+    @Test("descriptors do not grow over reloads that rename the challenge")
+    func reloads() async throws {
+        try await withRealm(["principal": "robot", "keytab": "REALM/robot.keytab"]) { bank, _ in
+            func rename(_ number: Int) async throws {
+                bank.configure {
+                    $0.challenges = [
+                        "name: corp-\(number)\nupstream: corp\nscheme: negotiate\ncredential: robot"
+                    ]
+                }
+                try bank.daemon.child.signal(SIGHUP)
+                #expect(try await bank.daemon.waitForLog(#""reloaded""#, times: number))
+                try await bank.expect("/bound/\(number)", status: 200)
+            }
+            for number in 1...4 { try await rename(number) }
+            let before = try bank.daemon.descriptors
+            for number in 5...16 { try await rename(number) }
+            #expect(try await eventually { try bank.daemon.descriptors <= before }, "\(before)")
+        }
+    }
+
     @Test("without a ticket nothing latches, and the reason is told")
     func noTicket() async throws {
         try await withRealm([:]) { bank, _ in
