@@ -137,3 +137,26 @@ extension RealTimeTests {
         }
     }
 }
+
+extension RealTimeTests {
+    /// A proof that a session works counts for two seconds.
+    @Suite("HEAD and 304 some seconds after a session was proven")
+    struct ConcealedPageTests {
+        @Test("are those of the page, not of the login page", arguments: [FakeKind.webSEAL, .undertow])
+        func ended(_ kind: FakeKind) async throws {
+            try await withFake(kind) { bank, fake in
+                try await fake.direct("/-fake/validators")
+                let login = try await fake.direct("/app/guide.html").field("etag") ?? ""
+                let whole = try await fake.direct("/open/guide.html")
+                for options in [["-I"], ["-H", "If-None-Match: \(login)"], ["-r", "5-9", "-H", "If-Range: \(login)"]] {
+                    try await bank.expect("/app/guide.html", status: 200)
+                    try await fake.direct("/-fake/expire")
+                    try await pause(for: .milliseconds(2_200))
+                    let answer = try await Curl.run(options + [bank.url("/app/guide.html")], in: bank.folder)
+                    #expect(answer.status == 200 && answer.field("etag") == whole.field("etag"), "\(answer.summary)")
+                    #expect(answer.field("content-length") == "\(whole.body.count)", "\(options)")
+                }
+            }
+        }
+    }
+}

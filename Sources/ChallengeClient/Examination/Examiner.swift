@@ -20,6 +20,8 @@ struct Finding {
     var isConfirmable = false
     /// True if a challenge passes because this route is known to refuse the session.
     var isKnownRefusal = false
+    /// True if the answer passes without its page.
+    var concealsPage = false
     /// The route with the scope that the response named.
     var route: RouteSessions?
 }

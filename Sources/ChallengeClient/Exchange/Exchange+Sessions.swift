@@ -81,6 +81,9 @@ extension Exchange {
         waitingFor = nil
         if machine.state.isHolding { return confirmationEnded(outcome) }
         guard let slot = machine.state.waitingSlot else { return }
+        if case .established(let held) = outcome {
+            held.acceptance.recordVerification(at: runtime.loop.now.nanoseconds)
+        }
         switch outcome {
         case .kept(let held, _), .established(let held):
             guard machine.challengedSlot == slot, held.session.isEmpty, !sessions.hasRetriedEmpty else {
@@ -94,7 +97,9 @@ extension Exchange {
         case .failed(let failure) where failure.lacksChallenge && !leadsLogin && !isOptional(slot):
             perform(machine.askAgain())
         case .failed(let failure):
-            if isOptional(slot), failure.isWithoutAttempt { return omitSession(slot) }
+            // A page that asks for no login needs none.
+            let mayGoWithout = failure.isWithoutAttempt || loginTiming == .beforeConcealedPage
+            if isOptional(slot), mayGoWithout { return omitSession(slot) }
             perform(machine.sessionFailed(ExchangeError(failure)))
         case .askAgain: perform(machine.askAgain())
         }
@@ -158,7 +163,8 @@ extension Exchange {
         if request.isAuthRequest { return .beforeAnswer }
         if body.isTooLong { return .beforeLongBody }
         if request.framing == .chunked { return .beforeUnmeasuredBody }
-        return request.hasBody || !request.method.isSafe ? .beforeRequest : .afterChallenge
+        if request.hasBody || !request.method.isSafe { return .beforeRequest }
+        return awaitsConcealedPage ? .beforeConcealedPage : .afterChallenge
     }
 
     /// Returns true if the session of `slot` is worth another request: present, under way, or failed by now. Or an operator has
@@ -333,13 +339,13 @@ extension Exchange {
     }
 
     /// Delivers the held answer. Records a refusal for this route only if the session is confirmed.
-    private func keepSession(isConfirmed: Bool) -> ExchangeMachine.AnswerAction {
+    func keepSession(isConfirmed: Bool) -> ExchangeMachine.AnswerAction {
         if !isConfirmed { finding.refusal = nil }
         return machine.sessionKept()
     }
 
     /// Carries out the decision on the held answer, and resumes delivery of the rest.
-    private func resumeAnswer(_ carryOut: (Exchange) -> Void) {
+    func resumeAnswer(_ carryOut: (Exchange) -> Void) {
         let transfer = transfer
         carryOut(self)
         guard let transfer, self.transfer === transfer, !machine.state.isHolding else { return }

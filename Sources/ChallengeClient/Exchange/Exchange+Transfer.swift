@@ -42,7 +42,9 @@ extension Exchange: TransferOwner {
         }
         if transfer.isUpgrade, transfer.answer.status == 101 { return perform(machine.switched()) }
         // Most responses need no examination; these few comparisons on the hot path recognize them.
-        guard !route.slots.isEmpty, !request.keepsCredentials, transfer.passes(route.filter) else {
+        guard !route.slots.isEmpty, !request.keepsCredentials,
+            transfer.passes(route.filter) || !route.pageSlots.isEmpty && showsNoPage(transfer)
+        else {
             return perform(machine.headReceived(ExaminedAnswer(.pass, status: transfer.answer.status)))
         }
         examine(response(of: transfer, at: client), of: client, at: route)
@@ -85,6 +87,7 @@ extension Exchange: TransferOwner {
         var answer = ExaminedAnswer(finding.challenge, slot: slot, status: response.status)
         answer.mayRepeat = finding.mayRepeat || sessions.isOutdated(slot, by: runtime.gate)
         answer.isKnownRefusal = finding.isKnownRefusal
+        if finding.challenge == .pass { recordConcealment(of: response, in: &answer) }
         answer.canReplay = body.canReplay
         switch finding.challenge {
         case .needsBody, .pass, .replay: break
@@ -126,7 +129,9 @@ extension Exchange: TransferOwner {
         case .deliver(let verifiesSessions):
             // Also if another exchange's login established the session: the record of the old session is not a refusal
             // of the new one.
-            if verifiesSessions, let slot = machine.establishedSlot ?? sessions.refusedSlot { forgetRefusal(of: slot) }
+            if verifiesSessions || finding.concealsPage, let slot = machine.establishedSlot ?? sessions.refusedSlot {
+                forgetRefusal(of: slot)
+            }
             if verifiesSessions, let route = sessions.route, runtime.loop.now >= route.recordsFrom {
                 recordAcceptances(at: route)
             }
@@ -141,6 +146,7 @@ extension Exchange: TransferOwner {
             fail(.bodyNotReplayable)
         case .handOver: handOver()
         case .examineBody: timer.arm(at: runtime.loop.now + Self.examinationDelay)
+        case .look(let slot): look(slot)
         }
     }
 

@@ -216,6 +216,7 @@ package final class Exchange {
         case .wait: return
         case .readBody: readBody()
         case .keepSession: giveUpConfirmation()
+        case .endLook: lookEnded(.unknown)
         case .timeOut(let isWaiting): abort(.deadline(of: client.plan, isWaiting: isWaiting))
         case .examineBody:
             guard let transfer else { return }

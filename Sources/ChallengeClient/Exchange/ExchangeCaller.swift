@@ -42,6 +42,8 @@ package protocol ExchangeCaller: AnyObject {
     func exchangeBroke(_ error: ExchangeError)
     /// Asks for the request's body, again if there is room for more. A caller that waits for 100 gets one.
     func exchangeWantsBody()
+    /// True if the request has `Range` or a precondition, so that its answer may conceal a page (RFC 9110 §13, §14).
+    var hasConditions: Bool { get }
     /// The caller's identity, asked of the kernel on first use; `nil` if unavailable.
     var identity: CallerIdentity? { get }
 }
@@ -49,6 +51,9 @@ package protocol ExchangeCaller: AnyObject {
 extension ExchangeCaller {
     /// Does nothing: only listeners for auth requests need this call.
     package func exchangeAuthorizes(_ answer: AuthRequestAnswer) {}
+
+    /// False: only callers with requests of others need this property.
+    package var hasConditions: Bool { false }
 }
 
 /// Fields that an external proxy adds to the request of an auth request.

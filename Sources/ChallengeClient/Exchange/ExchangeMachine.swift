@@ -21,13 +21,13 @@ package struct ExchangeMachine: ~Copyable {
     package static let maxSpentSessions = 4
 
     /// The phase.
-    package private(set) var state = ExchangeState.idle
+    package internal(set) var state = ExchangeState.idle
     /// The number of answers to challenges that this exchange has requested.
     package private(set) var rounds = 0
     private var conflicts = 0
     /// The numbers of resends because the connection had ended, and because a session had before anything was sent.
     private var (resends, withdrawals) = (0, 0)
-    private var tried = TriedSessions()
+    var tried = TriedSessions()
     /// True if the request is about to ask for 100, or waits (RFC 9110 §10.1.1).
     private var isExpecting = false
     private var concluded: ConcludedChallenge?
@@ -38,7 +38,7 @@ package struct ExchangeMachine: ~Copyable {
     /// The slot whose session was established last during this exchange.
     package private(set) var establishedSlot: Int?
     /// The slot of the last challenge, if its outcome is open.
-    package private(set) var challengedSlot: Int?
+    package internal(set) var challengedSlot: Int?
     /// True if the upstream is asked for a 100 before it gets the body.
     package private(set) var expectsContinue: Bool
     /// True if the request omits the credential of a session that authenticates connections. The upstream sent no
@@ -179,7 +179,7 @@ package struct ExchangeMachine: ~Copyable {
         answer.refine(
             tried: tried, establishedSlot: establishedSlot, rounds: rounds,
             omitsConnectionCredential: omitsConnectionCredential)
-        if !tried.isEmpty { tried.recordVerdicts(of: answer) }
+        if !tried.isEmpty, answer.concealment != .open { tried.recordVerdicts(of: answer) }
         switch answer.challenge {
         case .needsBody where isFirst:
             state = .examining
@@ -193,16 +193,19 @@ package struct ExchangeMachine: ~Copyable {
             conflicts += 1
             state = .settling(then: .resend, swallowed: 0)
             return .discard
+        case .pass where answer.concealment == .open:
+            state = .looking(slot: answer.slot)
+            return .look(slot: answer.slot)
         case .pass:
             state = .passing
-            return .deliver(verifiesSessions: !answer.isInconclusive)
+            return .deliver(verifiesSessions: !answer.isInconclusive && answer.concealment == .none)
         case .needsBody, .replay:
             state = .passing
             return .deliver(verifiesSessions: false)
         }
     }
 
-    private mutating func challengeMet(_ slot: Int, mayRepeat: Bool, canReplay: Bool) -> AnswerAction {
+    mutating func challengeMet(_ slot: Int, mayRepeat: Bool, canReplay: Bool) -> AnswerAction {
         challengedSlot = slot
         // One resource is not the session (CONTRIBUTING, rule 4): a refusal right after a login is the answer.
         guard mayRepeat || establishedSlot != slot, rounds < Self.maxRounds else {
@@ -220,37 +223,6 @@ package struct ExchangeMachine: ~Copyable {
         rounds += 1
         state = .settling(then: .logIn(slot: slot), swallowed: 0)
         return .discard
-    }
-
-    /// Records that the session of the held answer is being confirmed. An exchange that waits no longer tries the
-    /// session itself.
-    package mutating func confirmationIsAwaited() {
-        guard case .holding(let slot) = state else { return misused("confirmationIsAwaited", ()) }
-        tried.hand(over: slot)
-    }
-
-    /// Delivers the held answer, because the session still works or its state is unknown.
-    package mutating func sessionKept() -> AnswerAction {
-        guard case .holding(let slot) = state else { return misused("sessionKept", .wait) }
-        tried.record(slot, .undecided)
-        challengedSlot = slot
-        conclude(.passed)
-        state = .passing
-        return .deliver(verifiesSessions: false)
-    }
-
-    /// Answers the held challenge, because the session is over. `canReplay` as in `ExaminedAnswer`.
-    package mutating func sessionOver(canReplay: Bool) -> AnswerAction {
-        guard case .holding(let slot) = state else { return misused("sessionOver", .wait) }
-        tried.record(slot, .undecided)
-        return challengeMet(slot, mayRepeat: false, canReplay: canReplay)
-    }
-
-    /// Ends the exchange, because the credential of the held answer's session was rejected.
-    package mutating func sessionRejected(_ error: ExchangeError) -> BreakAction {
-        guard case .holding(let slot) = state else { return misused("sessionRejected", .wait) }
-        challengedSlot = slot
-        return failed(error)
     }
 
     /// Hands the connection over after a 101 that was asked for.
@@ -337,7 +309,7 @@ package struct ExchangeMachine: ~Copyable {
         case .examining, .sending:
             // libcurl reported completion without a head, which HTTP does not allow.
             return endFailed(.answerWithoutHead)
-        case .ended, .holding, .idle, .reading, .waiting:
+        case .ended, .holding, .idle, .looking, .reading, .waiting:
             return misused("answerComplete", .wait)
         }
     }
@@ -355,7 +327,7 @@ package struct ExchangeMachine: ~Copyable {
             // The caller has its answer; the fate of the remaining body does not change it.
             end()
             return .finish
-        case .holding, .idle, .examining, .reading, .sending, .settling, .waiting:
+        case .holding, .idle, .examining, .looking, .reading, .sending, .settling, .waiting:
             end(error.kind == .upstreamTimeout ? .timedOut : .lost)
             return .fail(error)
         }
@@ -374,6 +346,7 @@ package struct ExchangeMachine: ~Copyable {
         case .reading: .readBody
         case .examining: .examineBody
         case .holding: .keepSession
+        case .looking: .endLook
         case .waiting: .timeOut(isWaiting: true)
         case .finishing, .idle, .passing, .sending, .settling: .timeOut(isWaiting: false)
         }
@@ -386,13 +359,13 @@ package struct ExchangeMachine: ~Copyable {
     }
 
     /// Concludes the open challenge, if any, with `outcome`.
-    private mutating func conclude(_ outcome: ChallengeCount.Outcome) {
+    mutating func conclude(_ outcome: ChallengeCount.Outcome) {
         guard let slot = challengedSlot else { return }
         challengedSlot = nil
         concluded = ConcludedChallenge(slot: slot, outcome: outcome)
     }
 
-    private mutating func misused<Action>(_ event: StaticString, _ nothing: Action) -> Action {
+    mutating func misused<Action>(_ event: StaticString, _ nothing: Action) -> Action {
         misuses += 1
         assert(!trapsMisuse, "ExchangeMachine: \(event) is not allowed now")
         return nothing

@@ -15,6 +15,8 @@ package enum ExchangeState: Sendable, Equatable {
     case examining
     /// The answer, a challenge in spite of a session, is held. It stays so until it is known if that session is over.
     case holding(slot: Int)
+    /// The answer, which may conceal a login page, is held until the page has been asked for.
+    case looking(slot: Int)
     /// The answer is a challenge or a conflict. Its end is awaited, as a request is sent again only after a complete
     /// answer.
     case settling(then: Settlement, swallowed: Int)
@@ -34,10 +36,15 @@ package enum ExchangeState: Sendable, Equatable {
     package var isDelivering: Bool { self == .passing || self == .finishing }
     /// True if the exchange is over.
     package var hasEnded: Bool { self == .ended }
-    /// True if the answer is held until it is known if a session is over.
+    /// True if the answer is held until it is known what it means.
     package var isHolding: Bool { heldSlot != nil }
     /// The slot of the session that the held answer depends on.
-    package var heldSlot: Int? { if case .holding(let slot) = self { slot } else { nil } }
+    package var heldSlot: Int? {
+        switch self {
+        case .holding(let slot), .looking(let slot): slot
+        default: nil
+        }
+    }
     /// True if the end of a discarded answer is awaited.
     package var isSettling: Bool { if case .settling = self { true } else { false } }
     /// The slot whose session is awaited.
@@ -126,6 +133,8 @@ extension ExchangeMachine {
         case handOver
         /// Hold the answer, examine the beginning of its body, and report the result by `headReceived`.
         case examineBody
+        /// Hold the answer, and ask for the page that it may conceal from the login of that slot.
+        case look(slot: Int)
         case wait
     }
 
@@ -170,6 +179,8 @@ extension ExchangeMachine {
         case keepSession
         /// Examine the answer with the body received so far.
         case examineBody
+        /// The concealed page did not come.
+        case endLook
         /// Read more of the body for its digest.
         case readBody
         /// A limit has passed; `isWaiting`: that of a login.

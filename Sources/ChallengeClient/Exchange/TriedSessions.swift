@@ -106,6 +106,18 @@ package struct ExaminedAnswer: Sendable, Equatable {
     package var bindsConnection = false
     /// True if the request's body is still held from its first byte.
     package var canReplay = true
+    /// Relation of the answer to a page that it does not show.
+    package var concealment = Concealment.none
+
+    /// Relations of an answer to a page that it does not show.
+    package enum Concealment: Sendable, Equatable {
+        /// The answer shows everything that a login needs to recognize its challenge.
+        case none
+        /// The answer does not show its page, which is not a login's as far as is known.
+        case known
+        /// The answer may conceal the login page of its slot.
+        case open
+    }
 
     /// Creates an answer.
     package init(_ challenge: Challenge, slot: Int = 0, status: Int = 200) {

@@ -268,6 +268,14 @@ extension ClientExchange: ExchangeCaller {
         }
     }
 
+    /// True if the request has `Range` or a precondition.
+    var hasConditions: Bool {
+        let conditions: [HTTPField.Name] = [
+            .range, .ifMatch, .ifNoneMatch, .ifModifiedSince, .ifUnmodifiedSince, .ifRange,
+        ]
+        return conditions.contains { request.fields.contains($0) }
+    }
+
     func exchangeDelivers(headOf transfer: Transfer) { deliver(head(of: transfer)) }
 
     private func head(of transfer: Transfer) -> HTTPResponse {

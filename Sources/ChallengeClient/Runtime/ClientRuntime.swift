@@ -38,6 +38,8 @@ package final class ClientRuntime {
     package private(set) lazy var logins = LoginRunner(self)
     /// The confirmations of sessions in doubt.
     private(set) lazy var confirmations = ConfirmationRunner(self)
+    /// The looks for login pages behind answers that do not show them.
+    private(set) lazy var looks = PageLooks(self)
     /// The waiters for either.
     private(set) lazy var waiters = LoginWaiters(self)
 

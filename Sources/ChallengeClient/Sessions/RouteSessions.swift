@@ -32,6 +32,8 @@ package final class RouteSessions {
     package let slots: [Slot]
     /// True if bodies may be needed again: a login answers challenges, or a signature depends on the body.
     let mayNeedBodies: Bool
+    /// The slots whose challenge may be behind an answer that does not show it.
+    let pageSlots: [Int]
     /// True if a session is required before anything is sent.
     let hasLoginsAhead: Bool
     /// True if a session changes bodies, which are then read whole first.
@@ -70,6 +72,8 @@ package final class RouteSessions {
         bindsConnections = slots.contains { $0.login.bindsConnections }
         mayNeedBodies = slots.contains { $0.login.trigger.detector != nil || $0.login.signsBodies }
         changesBodies = slots.contains { $0.login.changesBodies }
+        let unmodified = ExaminedResponse(status: 304, url: WebURL(origin: Origin(scheme: .http, host: ""), path: "/"))
+        pageSlots = slots.indices.filter { slots[$0].login.trigger.detector?.mayConceal(unmodified) == true }
         hasLoginsAhead = slots.contains { $0.login.isAhead }
         filter = slots.compactMap(\.login.trigger.detector).reduce(.statusesOfChallenges) { $0.union($1.filter) }
         noFields = filter.readsBodies ? SessionFields([Session](), limitsCodings: true) : .none
@@ -185,6 +189,8 @@ enum LoginTiming {
     case beforeUnmeasuredBody
     /// Before such a request, whose body exceeds the replay limit: it cannot be sent a second time.
     case beforeLongBody
+    /// Before a request whose answer may conceal a login page: HEAD, or one with `Range` or a precondition.
+    case beforeConcealedPage
     /// Before the answer to an auth request, whose challenge would go to the other proxy.
     case beforeAnswer
 
@@ -228,7 +234,9 @@ extension RouteSessions {
                 return slot
             case .beforeLongBody:
                 if SlotSet.canHold(slot) { return slot }
-            case .beforeRequest, .beforeUnmeasuredBody:
+            case .beforeConcealedPage where !pageSlots.contains(slot):
+                continue
+            case .beforeConcealedPage, .beforeRequest, .beforeUnmeasuredBody:
                 // A MobileFirst resource names its scope, and carries nothing out until granted.
                 if login.isOfUpstream, slots[slot].scope.isEmpty { continue }
                 let key = slots[slot].key

@@ -78,6 +78,11 @@ public struct BearerDetector: ChallengeDetector {
         }
     }
 
+    /// Returns true if a response with one of the markers may be behind one that does not show it.
+    public func mayConceal(_ response: ExaminedResponse) -> Bool {
+        ResponseInspection(response).mayConceal(markers)
+    }
+
     private func challenge(in response: ExaminedResponse, hasSession: Bool) -> Challenge {
         guard response.status == 401 || response.status == 403,
             let challenge = ChallengeList(in: response.fields).challenges.first(where: isMeant)

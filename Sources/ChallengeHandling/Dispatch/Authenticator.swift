@@ -71,6 +71,8 @@ public struct Authenticator: Sendable {
     package private(set) var checks: [ConfiguredCheck] = []
     /// Required fields of each credential, by its name.
     package var requiredFields: [String: Set<String>] = [:]
+    /// Address that asks for a login without the session and not with it (`prove-at`); nil if none is configured.
+    package private(set) var proof: WebURL?
     /// Origins to which the login may send requests, in addition to the upstream's.
     package private(set) var origins: Set<Origin> = []
     private let makeLogin: @Sendable (LoginOccasion) -> any SessionLogin
@@ -141,6 +143,13 @@ public struct Authenticator: Sendable {
     func sending(to origins: Set<Origin>) -> Authenticator {
         var login = self
         login.origins.formUnion(origins)
+        return login
+    }
+
+    /// Returns a copy whose sessions are proven at `address`.
+    func verifying(at address: WebURL?) -> Authenticator {
+        var login = self
+        login.proof = address
         return login
     }
 

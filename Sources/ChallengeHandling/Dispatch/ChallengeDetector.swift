@@ -13,6 +13,8 @@ public protocol ChallengeDetector: Sendable {
     func sign(of response: ExaminedResponse) -> String?
     /// Returns the meaning of `response`; `hasSession` is true if the request carried this login's session.
     func examine(_ response: ExaminedResponse, hasSession: Bool) -> Challenge
+    /// Returns true if a challenge may be behind `response`, which shows no page: the answer to HEAD, a part, or 304.
+    func mayConceal(_ response: ExaminedResponse) -> Bool
 }
 
 extension ChallengeDetector {
@@ -21,6 +23,9 @@ extension ChallengeDetector {
 
     /// Returns nil: by default the status and its fields show it.
     public func sign(of response: ExaminedResponse) -> String? { nil }
+
+    /// Returns false: by default a challenge shows itself in status and fields.
+    public func mayConceal(_ response: ExaminedResponse) -> Bool { false }
 }
 
 /// Meaning of a response for one login.

@@ -160,6 +160,11 @@ public struct GatewayDetector: ChallengeDetector {
         }
     }
 
+    /// Returns true if the login page may be behind a response that does not show it.
+    public func mayConceal(_ response: ExaminedResponse) -> Bool {
+        ResponseInspection(response).mayConceal(matchers)
+    }
+
     /// Returns a description of the matcher that identified a login page.
     public func sign(of response: ExaminedResponse) -> String? {
         var inspection = ResponseInspection(response)

@@ -82,7 +82,7 @@ extension GatewaySettings: ChallengeKind {
                 }
                 return providers.map { SignOnLogin(login, on: $0, $1) } ?? login
             }
-        ).sending(to: origins)
+        ).sending(to: origins).verifying(at: proof)
     }
 
     /// Configured origins of pages and forms.

@@ -166,21 +166,12 @@ struct ResponseInspection {
         return result
     }
 
-    private func matchesHead(_ matcher: ResponseMatcher) -> Bool {
+    func matchesHead(_ matcher: ResponseMatcher) -> Bool {
         if !matcher.statuses.isEmpty, !matcher.statuses.contains(response.status) { return false }
         // A browser shows no page of a redirect.
         if matcher.hasPasswordForm, (300...399).contains(response.status) { return false }
-        if !matcher.contentTypes.isEmpty, !matcher.contentTypes.contains(mediaType ?? "") { return false }
-        for field in matcher.fields {
-            let values = response.fields[values: field.name]
-            guard values.contains(where: { value in field.contains.map { value.containsText($0) } ?? true }) else {
-                return false
-            }
-        }
-        if !matcher.cookies.isEmpty {
-            let set = SetCookie.namesSet(by: response.fields)
-            guard matcher.cookies.allSatisfy(set.contains) else { return false }
-        }
+        if !matcher.contentTypes.isEmpty, !matcher.contentTypes.contains(response.mediaType ?? "") { return false }
+        guard matchesFields(matcher) else { return false }
         guard !matcher.redirectTo.isEmpty || matcher.redirectParameter != nil else { return true }
         guard (300...399).contains(response.status), let location = response.fields[.location] else { return false }
         guard matcher.redirectTo.allSatisfy(location.containsText) else { return false }
@@ -189,12 +180,26 @@ struct ResponseInspection {
         return FormEncoding.value(of: parameter.name, in: Substring(query)) == parameter.value
     }
 
+    /// Returns whether the response has the fields and sets the cookies of `matcher`.
+    func matchesFields(_ matcher: ResponseMatcher) -> Bool {
+        for field in matcher.fields {
+            let values = response.fields[values: field.name]
+            guard values.contains(where: { value in field.contains.map { value.containsText($0) } ?? true }) else {
+                return false
+            }
+        }
+        guard !matcher.cookies.isEmpty else { return true }
+        let set = SetCookie.namesSet(by: response.fields)
+        return matcher.cookies.allSatisfy(set.contains)
+    }
+
     /// Returns whether the body can be a login page or an error: of such a media type, and complete (RFC 9110 §9.3.2,
     /// §15.3.5, §15.3.7, §15.4.5).
     private func mayBeSearched(_ matcher: ResponseMatcher) -> Bool {
         guard response.method != .head, ![204, 205, 206, 304].contains(response.status) else { return false }
         // Listed types have matched already.
-        return isOfAnyType || !matcher.contentTypes.isEmpty || mediaType.map(matcher.searchedTypes.contains) == true
+        return isOfAnyType || !matcher.contentTypes.isEmpty
+            || response.mediaType.map(matcher.searchedTypes.contains) == true
     }
 
     private mutating func hasValues(_ conditions: [JSONMatcher], in body: [UInt8]) -> Bool {
@@ -203,14 +208,6 @@ struct ResponseInspection {
         json = value
         guard let value else { return false }
         return conditions.allSatisfy { $0.matches(value) }
-    }
-
-    private var mediaType: String? {
-        response.fields[.contentType].map { type in
-            // No media type is that long (RFC 6838 §4.2).
-            let name = type.utf8.prefix(256).prefix { $0 != UInt8(ascii: ";") }.filter { $0 != 0x20 && $0 != 0x09 }
-            return String(decoding: name, as: UTF8.self).lowercased()
-        }
     }
 
     private mutating func form(_ matcher: ResponseMatcher, in body: [UInt8]) -> Bool {

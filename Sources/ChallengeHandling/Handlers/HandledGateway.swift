@@ -56,6 +56,11 @@ package struct HandledGatewayDetector: ChallengeDetector {
         return response.body == nil && mayHaveBody(response) ? .needsBody : .pass
     }
 
+    /// Returns true if a page that the handler could recognize may be behind the response.
+    package func mayConceal(_ response: ExaminedResponse) -> Bool {
+        ConcealedPage(response)?.mayHaveType(of: Array(handler.bodyTypes), in: response) == true
+    }
+
     private func mayHaveBody(_ response: ExaminedResponse) -> Bool {
         guard response.method != .head, ![204, 206, 304].contains(response.status) else { return false }
         let type = (response.fields[.contentType] ?? "").prefix { $0 != ";" }.filter { $0 != " " && $0 != "\t" }

@@ -17,6 +17,13 @@ package final class SessionAcceptance: Sendable {
 
     private let isElsewhere = Atomic<Bool>(false)
 
+    /// Time of the last proof that the session works, in ns of the monotonic clock; 0 if there was none.
+    private let verifiedAt = Atomic<UInt64>(0)
+    /// Path that asks for a login without the session.
+    private let askingPath = Mutex<String?>(nil)
+    private let searches = Atomic<Int>(0)
+    private static let mostSearches = 4
+
     /// Minimum and maximum pause after a record that told nothing new, in ms. It doubles.
     private static let pauses: (first: Int64, longest: Int64) = (1_000, 60_000)
 
@@ -37,6 +44,29 @@ package final class SessionAcceptance: Sendable {
 
     /// True if answers to requests with the session may have been seen elsewhere only.
     var wasHandedOut: Bool { isElsewhere.load(ordering: .relaxed) }
+
+    /// Records that the session worked at that time, at an address that asks for a login without it.
+    package func recordVerification(at time: UInt64) { verifiedAt.max(time, ordering: .relaxed) }
+
+    /// Returns true if the session was proven at that time or later.
+    package func wasVerified(since time: UInt64) -> Bool {
+        let last = verifiedAt.load(ordering: .relaxed)
+        return last > 0 && last >= time
+    }
+
+    /// Path that asks for a login without the session and was found by its requests; `nil` if none is known.
+    package var asking: String? { askingPath.withLock { $0 } }
+
+    /// Remembers a path that asks for a login without the session.
+    package func remember(asking path: String) {
+        guard path.utf8.count <= Acceptance.longestPath else { return }
+        askingPath.withLock { $0 = path }
+    }
+
+    /// Returns true if another path may be tried in search of one that asks without the session.
+    package func maySearch() -> Bool {
+        asking == nil && searches.add(1, ordering: .relaxed).newValue <= Self.mostSearches
+    }
 
     /// Remembers that the path accepted the session; returns true if it is new. One that can be asked again by GET is preferred.
     package func remember(_ path: String, isSafe: Bool) -> Bool {

@@ -131,6 +131,13 @@ final class Forwarding: Service {
 extension Forwarding: ExchangeCaller {
     var identity: CallerIdentity? { caller.identity }
 
+    var hasConditions: Bool {
+        connection.withRequest { request, _ in
+            request.first(.range) != nil || request.first(.ifNoneMatch) != nil
+                || request.first(.ifModifiedSince) != nil
+        }
+    }
+
     func writeFields(
         into fields: FieldSink, overriddenBy sessions: SessionFields, cookies: RequestCookies?
     ) {

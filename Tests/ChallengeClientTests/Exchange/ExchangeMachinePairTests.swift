@@ -11,14 +11,14 @@ private typealias Machine = ExchangeMachine
 @Suite("All pairs of a state and an event of an exchange")
 struct ExchangeMachinePairTests {
     enum Place: String, CaseIterable {
-        case idle, waiting, reading, sending, examining, holding, settling, passing, finishing, ended
+        case idle, waiting, reading, sending, examining, holding, looking, settling, passing, finishing, ended
     }
 
     enum Event: String, CaseIterable {
         case start, sessionReady, sessionFailed, askAgain, bodyIsUnread, bodyRead, requestIsSent, bodyIsTaken
         case headReceived, confirmationIsAwaited, sessionKept, sessionOver, sessionRejected, switched, answeredLocally
         case swallowed, answerWhole, transferComplete, transferBroken, transferLost, expectationRefused, unbound
-        case failed, cancelled, timerExpired, nextVerdict, takeConcludedChallenge
+        case failed, cancelled, timerExpired, nextVerdict, takeConcludedChallenge, pageIsAbsent, pageIsFound
     }
 
     /// Events that any state takes.
@@ -35,6 +35,7 @@ struct ExchangeMachinePairTests {
         ],
         .examining: [.headReceived, .answerWhole, .transferComplete],
         .holding: [.confirmationIsAwaited, .sessionKept, .sessionOver, .sessionRejected],
+        .looking: [.pageIsAbsent, .pageIsFound],
         .settling: [.swallowed, .answerWhole, .transferComplete],
         .passing: [.answerWhole, .transferComplete],
         .finishing: [.answerWhole, .transferComplete],
@@ -64,6 +65,7 @@ struct ExchangeMachinePairTests {
         case .reading: machine.bodyIsUnread()
         case .examining: _ = machine.head(.needsBody)
         case .holding: _ = machine.head(.refused)
+        case .looking: _ = machine.head(.pass) { $0.concealment = .open }
         case .settling: _ = machine.head(.challenged())
         case .passing: _ = machine.head(.pass)
         case .finishing:
@@ -91,6 +93,8 @@ struct ExchangeMachinePairTests {
         case .sessionKept: _ = machine.sessionKept()
         case .sessionOver: _ = machine.sessionOver(canReplay: true)
         case .sessionRejected: _ = machine.sessionRejected(error)
+        case .pageIsAbsent: _ = machine.pageIsAbsent(isKnown: true)
+        case .pageIsFound: machine.pageIsFound()
         case .switched: _ = machine.switched()
         case .answeredLocally: machine.answeredLocally()
         case .swallowed: _ = machine.swallowed(1, limit: 10)

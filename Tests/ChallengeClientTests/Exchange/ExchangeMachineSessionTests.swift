@@ -54,6 +54,37 @@ struct ExchangeMachineSessionTests {
         #expect(error.detail.contains("The login corp established a session that has expired already."))
     }
 
+    @Test("an answer that may conceal a login page is held until the page came, and then is delivered or a challenge")
+    func concealed() {
+        for isFound in [false, true] {
+            var machine = Machine()
+            expect(machine.start(missing: nil), .send)
+            expect(machine.head(.pass, slot: 1, status: 304) { $0.concealment = .open }, .look(slot: 1))
+            expect(machine.state.heldSlot, 1)
+            expect(machine.timerExpired(), .endLook)
+            if isFound {
+                machine.pageIsFound()
+                expect(machine.sessionOver(canReplay: true), .discard)
+                expect(machine.complete(), .logIn(slot: 1))
+            } else {
+                expect(machine.pageIsAbsent(isKnown: true), .deliver(verifiesSessions: false))
+                expect(machine.complete(), .finish)
+            }
+        }
+    }
+
+    @Test("an answer that conceals a page verifies the session that the request tries only if the page came")
+    func concealedTrial() {
+        for isKnown in [false, true] {
+            var machine = Machine()
+            machine.tryOut(0)
+            expect(machine.head(.pass, slot: 1) { $0.concealment = .open }, .look(slot: 1))
+            expect(machine.nextVerdict(), nil)
+            _ = machine.pageIsAbsent(isKnown: isKnown)
+            expect(machine.nextVerdict(), SessionVerdict(slot: 0, result: isKnown ? .accepted : .undecided))
+        }
+    }
+
     @Test("a challenge on a session that can be confirmed is held, and passes or is answered once")
     func confirmable() {
         for isOver in [false, true] {

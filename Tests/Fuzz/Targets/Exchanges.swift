@@ -95,6 +95,7 @@ private struct ExchangePlay: ~Copyable {
         case .sending: try answer()
         case .examining: try perform(machine.headReceived(head()))
         case .holding(let slot): try confirm(slot)
+        case .looking: try look()
         case .settling:
             guard flip() else { return try end(flip() ? .broken(lost, resend: .always) : .complete) }
             let action = machine.swallowed(below(100), limit: 100)
@@ -161,6 +162,7 @@ private struct ExchangePlay: ~Copyable {
         answer.isHidden = flags & 16 != 0
         answer.bindsConnection = flags & 32 != 0
         answer.canReplay = flags & 192 != 192
+        answer.concealment = flags & 97 == 97 ? .open : .none
         return answer
     }
 
@@ -173,6 +175,11 @@ private struct ExchangePlay: ~Copyable {
         case 2: try perform(machine.sessionRejected(lost))
         default: try perform(machine.sessionOver(canReplay: flip()))
         }
+    }
+
+    private mutating func look() throws(Violation) {
+        if flip() { return machine.pageIsFound() }
+        try perform(machine.pageIsAbsent(isKnown: flip()))
     }
 
     private mutating func end(_ end: ExchangeMachine.TransferEnd) throws(Violation) {
@@ -200,7 +207,7 @@ private struct ExchangePlay: ~Copyable {
         switch action {
         case .deliver: try watch.deliver()
         case .giveUp, .handOver: try watch.end(delivered: 0)
-        case .confirm, .discard, .examineBody, .wait: break
+        case .confirm, .discard, .examineBody, .look, .wait: break
         }
     }
 

@@ -10,19 +10,23 @@ request that reached the application, and `login NAME OUTCOME` for each password
 Commands: `/-fake/expire` (the server forgets its sessions), `/-fake/expire?at=N` (with the Nth POST to the application from now on),
 `/-fake/restart?at=N` (the same, and all connections end after their next answer, as in a graceful restart), `/-fake/maintenance` (every
 page is 503, until the command is repeated), `/-fake/compress?coding=NAME` (every answer is in gzip or deflate, whatever the request
-accepts; `bomb` is gzip with 8 MiB of blanks after each body).
+accepts; `bomb` is gzip with 8 MiB of blanks after each body), `/-fake/validators` (every page, that of the login too, has an ETag and
+parts, and honors preconditions, as a server of files does).
 """
 
 import gzip
 import hashlib
 import http.server
 import json
+import re
 import secrets
 import ssl
 import sys
 import threading
 import urllib.parse
 import zlib
+
+MODIFIED = "Wed, 01 Jan 2025 00:00:00 GMT"
 
 # The users that every fake knows. What the others of a fake are like is its own matter.
 PASSWORDS = {"ann": "demo"}
@@ -80,6 +84,28 @@ class Answer:
             self.body = gzip.compress(self.body + (b" " * (8 << 20) if coding == "bomb" else b""))
         self.fields.append(("Content-Encoding", "deflate" if coding == "deflate" else "gzip"))
 
+    def apply_conditions(self, request):
+        """Evaluates preconditions and a range (RFC 9110 section 13.2.2)."""
+        tag, given = f'"{hashlib.sha256(self.body).hexdigest()[:16]}"', request.fields
+        self.fields += [("ETag", tag), ("Last-Modified", MODIFIED), ("Accept-Ranges", "bytes")]
+        if "If-Match" in given and given["If-Match"] not in (tag, "*"):
+            self.status, self.body = 412, b""
+            return
+        if given["If-None-Match"] == tag if "If-None-Match" in given else "If-Modified-Since" in given:
+            self.status, self.body = 304, b""
+            return
+        span = re.fullmatch(r"bytes=([0-9]+)-([0-9]*)", given.get("Range", ""))
+        if not span or request.method != "GET" or given.get("If-Range", tag) not in (tag, MODIFIED):
+            return
+        first, length = int(span[1]), len(self.body)
+        last = min(int(span[2] or length), length - 1)
+        if first >= length:
+            self.status, self.body = 416, b""
+            self.fields.append(("Content-Range", f"bytes */{length}"))
+        else:
+            self.status, self.body = 206, self.body[first:last + 1]
+            self.fields.append(("Content-Range", f"bytes {first}-{last}/{length}"))
+
     def setting(self, name, value, *attributes):
         """The same, with a cookie."""
         self.fields.append(("Set-Cookie", "; ".join([f"{name}={value}", "Path=/", *attributes])))
@@ -113,6 +139,7 @@ class Fake:
         self.generation = 0
         self.is_closed = False
         self.coding = ""
+        self.has_validators = False
         self.posts_left, self.restarts = 0, False
         self.sessions = {}
         self.origin = ""
@@ -153,6 +180,12 @@ class Fake:
             return Answer(503, MAINTENANCE, ("Retry-After", "600"))
         if last == "refuse":
             return Answer(401, '{"error": "not yours: /pkmslogin.form, j_security_check"}', content_type="application/json")
+        if last == "file.bin":
+            return Answer(200, bytes(range(256)) * 100, content_type="application/octet-stream")
+        if last == "guide.html":
+            return Answer(200, "<!DOCTYPE html><title>Guide</title>" + "<p>Step by step.</p>\n" * 500)
+        if last == "missing":
+            return Answer(404, "<!DOCTYPE html><title>404</title>")
         value = {"principal": user, "method": request.method, "target": request.target, "cookies": "; ".join(sorted(request.cookies))}
         answer = Answer(200, json.dumps(value), content_type="application/json")
         return answer.setting("basket", "7") if last == "basket" else answer
@@ -162,6 +195,8 @@ class Fake:
         action = request.path.removeprefix("/-fake/")
         if action == "maintenance":
             self.is_closed = not self.is_closed
+        elif action == "validators":
+            self.has_validators = True
         elif action == "compress":
             self.coding = options["coding"]
         elif "at" in options:
@@ -177,6 +212,8 @@ class Fake:
             answer = Answer(503, MAINTENANCE) if self.is_closed else self.respond(request)
             if self.coding and answer.body:
                 answer.compress(self.coding)
+            if self.has_validators and answer.status == 200 and answer.body and request.method in ("GET", "HEAD"):
+                answer.apply_conditions(request)
         log("request", request.method, request.target, answer.status)
         return answer
 
@@ -202,7 +239,7 @@ class Fake:
                     self.close_connection = True
                 lines = [f"HTTP/1.1 {answer.status} {self.responses.get(answer.status, ['Said'])[0]}", f"Server: {fake.name}"]
                 lines += [f"{name}: {value}" for name, value in answer.fields]
-                if answer.status != 204:
+                if answer.status not in (204, 304):
                     lines.append(f"Content-Length: {len(answer.body)}")
                 if self.close_connection:
                     lines.append("Connection: close")

@@ -37,6 +37,12 @@ package struct SignOnDetector: ChallengeDetector {
         return gateway.examine(response, hasSession: hasSession)
     }
 
+    /// Returns true if a page of the gateway, or one that leads to a provider, may be behind the response.
+    package func mayConceal(_ response: ExaminedResponse) -> Bool {
+        guard !route.providers.isEmpty else { return false }
+        return gateway.mayConceal(response) || ResponseInspection(response).mayConceal([Self.request])
+    }
+
     private static let redirect = ResponseMatcher(statuses: [301, 302, 303, 307, 308])
     /// A page with a form of SAML's POST binding.
     private static let request = ResponseMatcher(formFields: ["SAMLRequest"])
