@@ -28,13 +28,19 @@ package struct ByteClass: Sendable {
     /// Bytes of a path besides percent signs: `pchar` and the slash (RFC 3986 §3.3).
     @inlinable package static var path: ByteClass { ByteClass(low: 0x2FFF_FFD2_0000_0000, high: 0x47FF_FFFE_87FF_FFFF) }
 
-    /// Bytes of a query besides percent signs and question marks.
+    /// Bytes of a caller's path besides percent signs.
     ///
-    /// Bytes of a path, and the characters that RFC 3986 requires to be encoded but that browsers and many libraries
-    /// leave unencoded (the query percent-encode set of the WHATWG's URL standard): brackets, braces, bar, circumflex
-    /// and backtick. Not the backslash, which some read as a slash.
-    @inlinable package static var query: ByteClass {
+    /// Bytes of a path, and the characters that RFC 3986 requires to be encoded but that browsers, curl and many
+    /// libraries leave unencoded: brackets, braces, bar, circumflex and backtick. Not the backslash, which some read as
+    /// a slash.
+    @inlinable package static var callersPath: ByteClass {
         ByteClass(low: 0x2FFF_FFD2_0000_0000, high: 0x7FFF_FFFF_EFFF_FFFF)
+    }
+
+    /// ASCII bytes of a caller's query: those of a path, question and percent marks, quotation marks, and angle
+    /// brackets. It has bytes from 0x80 as well.
+    @inlinable package static var callersQuery: ByteClass {
+        ByteClass(low: 0xFFFF_FFF6_0000_0000, high: 0x7FFF_FFFF_EFFF_FFFF)
     }
 
     /// Bytes that a request target may have on the wire: visible ASCII without `#`, which begins a fragment (RFC 9112
@@ -116,11 +122,18 @@ extension Sequence<UInt8> {
 
 extension Span<UInt8> {
     /// True if the bytes can be sent as a request target: a path with an optional query, or `*` (RFC 9112 §3.2).
+    ///
+    /// A query can have bytes from 0x80, as callers send them.
     package var isRequestTarget: Bool {
         guard count > 0, self[0] == UInt8(ascii: "/") || count == 1 && self[0] == UInt8(ascii: "*") else {
             return false
         }
-        for index in indices where !ByteClass.target.contains(self[index]) { return false }
+        var isQuery = false
+        for index in indices {
+            let byte = self[index]
+            guard ByteClass.target.contains(byte) || isQuery && byte >= 0x80 else { return false }
+            if byte == UInt8(ascii: "?") { isQuery = true }
+        }
         return true
     }
 

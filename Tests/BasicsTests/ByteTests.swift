@@ -20,7 +20,8 @@ private let alphanumerics = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXY
 func byteClasses() {
     expectSet(.token, alphanumerics + "!#$%&'*+-.^_`|~")
     expectSet(.path, alphanumerics + "-._~!$&'()*+,;=:@/")
-    expectSet(.query, alphanumerics + "-._~!$&'()*+,;=:@/[]{}|^`")
+    expectSet(.callersPath, alphanumerics + "-._~!$&'()*+,;=:@/[]{}|^`")
+    expectSet(.callersQuery, alphanumerics + "-._~!$&'()*+,;=:@/[]{}|^`?%\"<>")
     expectSet(.unreserved, alphanumerics + "-._~")
     let visible = String(decoding: (0x21...0x7E) as ClosedRange<UInt8>, as: UTF8.self)
     expectSet(.quotedText, "\t " + visible.filter { $0 != "\"" && $0 != "\\" })

@@ -5,10 +5,10 @@ internal import Basics
 
 /// Target of a request line (RFC 9112 §3.2), as ranges.
 ///
-/// A path may contain only what RFC 3986 allows: a client must percent-encode everything else, because one server
-/// decodes what another takes literally. So `[`, `]`, `{`, `}`, `|`, `^`, `\`, quotes and bytes above 0x7F are refused
-/// in a path, and every percent sign needs two hexadecimal digits. A query, which does not affect routing, may contain
-/// the characters that browsers leave unencoded: `?ids[]=1` is common on the web.
+/// A path may contain what RFC 3986 allows, and what browsers and curl leave unencoded though servers read it in one way
+/// only: brackets, braces, `|`, `^` and the backtick. A backslash, quotation marks, angle brackets and bytes from 0x80
+/// are refused in a path, and every percent sign needs two hexadecimal digits. A query, which does not affect routing,
+/// may contain all of these but controls, spaces, the backslash and `#`: `?query=up{job="x"}` and `?q=100%` are common.
 public struct RequestTarget: Equatable, Sendable {
     /// Four forms of a target.
     public enum Form: Sendable {
@@ -133,29 +133,27 @@ extension RequestTarget {
 
     /// Scans the bytes of a path and its query from `start` (RFC 3986 §3.3 and §3.4).
     ///
-    /// Returns the end of these bytes and the end of the path; nil if two hexadecimal digits do not follow a `%`.
+    /// Returns the end of these bytes and the end of the path; nil if two hexadecimal digits do not follow a `%` in the
+    /// path.
     static func scan(_ bytes: Span<UInt8>, from start: Int, to end: Int) -> (end: Int, pathEnd: Int)? {
         var index = start
-        var pathEnd: Int?
-        var allowed = ByteClass.path
         while index < end {
             let byte = bytes[index]
-            if allowed.contains(byte) {
+            if ByteClass.callersPath.contains(byte) {
                 index += 1
             } else if byte == UInt8(ascii: "%") {
                 guard index + 2 < end, bytes[index + 1].hexadecimalValue != nil,
                     bytes[index + 2].hexadecimalValue != nil
                 else { return nil }
                 index += 3
-            } else if byte == UInt8(ascii: "?") {
-                if pathEnd == nil { pathEnd = index }
-                allowed = .query
-                index += 1
             } else {
                 break
             }
         }
-        return (index, pathEnd ?? index)
+        let pathEnd = index
+        guard index < end, bytes[index] == UInt8(ascii: "?") else { return (index, pathEnd) }
+        while index < end, ByteClass.callersQuery.contains(bytes[index]) || bytes[index] >= 0x80 { index += 1 }
+        return (index, pathEnd)
     }
 }
 

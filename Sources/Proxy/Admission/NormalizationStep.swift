@@ -17,6 +17,7 @@ struct NormalizationStep {
         NormalizationStep(decodes: false, apply: withSlashesMerged),
         NormalizationStep(decodes: false, apply: withDotSegmentsResolved),
         NormalizationStep(decodes: false, apply: endedAtQuery),
+        NormalizationStep(decodes: false, apply: encoded),
         NormalizationStep(decodes: false) { decoded($0, where: ByteClass.unreserved.contains) },
         NormalizationStep(decodes: true) { decoded($0) { _ in true } },
         NormalizationStep(decodes: true) { decoded($0) { $0 != .slash } },
@@ -70,6 +71,12 @@ struct NormalizationStep {
         Array(path.prefix { $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#") })
     }
 
+    /// Encodes the characters that some clients leave unencoded: a route may be written with either.
+    static func encoded(_ path: [UInt8]) -> [UInt8] {
+        guard path.contains(where: \.isLeftUnencoded) else { return path }
+        return path.flatMap { $0.isLeftUnencoded ? Hex.percentEncoded($0) : [$0] }
+    }
+
     /// Decodes percent-encoded bytes once (RFC 3986 §2.1), if `isMeant` returns true for them.
     static func decoded(_ path: [UInt8], where isMeant: (UInt8) -> Bool) -> [UInt8] {
         var result: [UInt8] = []
@@ -116,6 +123,11 @@ extension UInt8 {
     static var percent: UInt8 { UInt8(ascii: "%") }
     static var semicolon: UInt8 { UInt8(ascii: ";") }
     static var slash: UInt8 { UInt8(ascii: "/") }
+
+    /// True for characters of a caller's path that RFC 3986 requires to be encoded.
+    fileprivate var isLeftUnencoded: Bool {
+        ByteClass.callersPath.contains(self) && !ByteClass.path.contains(self)
+    }
 }
 
 /// The paths that servers are known to make of one path, including the path itself.
@@ -136,6 +148,7 @@ enum NormalizedPaths {
             let byte = path[index]
             switch byte {
             case .percent, .semicolon, .backslash: return false
+            case let other where other.isLeftUnencoded: return false
             case .slash, .dot: if previous == .slash { return false }
             default: break
             }
