@@ -16,6 +16,8 @@ enum ForwardedRequest {
         var ownAuthorization = OwnAuthorization.none
         /// The field with the caller's token for this proxy, which is not forwarded.
         var tokenField: CallerField?
+        /// Lines with addresses of this listener, as the upstream gets them.
+        var mappedLines: [ForwardMapping.Line] = []
         /// Caller's socket, from which the kernel determines the address; read only if the upstream needs it.
         var socket: Int32 = -1
     }
@@ -70,6 +72,11 @@ enum ForwardedRequest {
             }
             if sessions.override(line.kind, named: bytes.extracting(line.name.bounds)) { continue }
             if line.kind == .other, isOurs(line.imitated(in: bytes), policy: policy, overriddenBy: sessions) {
+                continue
+            }
+            if !terms.mappedLines.isEmpty, let mapped = terms.mappedLines.first(where: { $0.index == index }) {
+                fields.append(run.taken(), of: bytes)
+                fields.append(name: bytes.extracting(line.name.bounds), value: mapped.value.span)
                 continue
             }
             let value = bytes.extracting(line.value.bounds)

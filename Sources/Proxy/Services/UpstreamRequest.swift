@@ -54,6 +54,7 @@ struct UpstreamRequest {
         let client = try own(named)
         try setTerms(for: request, in: bytes, of: client)
         try checkReadings(of: request, in: bytes, to: destination, of: client)
+        try mapAddresses(of: request, in: bytes, to: client)
         guard worker.admitExchange() else {
             throw Refusal(
                 reply: LocalReply(
@@ -108,6 +109,21 @@ struct UpstreamRequest {
         let start = min(path.start + destination.stripped, path.end)
         guard ChallengesByPath.agree(on: bytes.extracting(start..<path.end), at: client.plan) else {
             throw Refusal(reply: .ambiguousPath, upstream: client.plan.name)
+        }
+    }
+
+    /// Replaces the local addresses in a WebDAV request.
+    @inline(__always)
+    private mutating func mapAddresses(
+        of request: RequestHead, in bytes: Span<UInt8>, to client: UpstreamClient
+    ) throws(Refusal) {
+        if !terms.mappedLines.isEmpty { terms.mappedLines = [] }
+        guard ForwardMapping.concerns(request.method), ForwardMapping.isNeeded(for: request, in: bytes) else { return }
+        do throws(ForwardMapping.OtherRoute) {
+            terms.mappedLines = try ForwardMapping(of: request, in: bytes, from: caller, to: client.plan)
+                .lines(of: request, in: bytes)
+        } catch {
+            throw Refusal(reply: .otherRoute, upstream: client.plan.name)
         }
     }
 
