@@ -44,6 +44,11 @@ struct OptionTests {
             #expect(throws: CurlError.urlMalformed) { try handle.setTarget(target) }
         }
         for target in ["*", "/", "/a?b#c".replacing("#", with: "?")] { try handle.setTarget(target) }
+        // Callers send queries in any encoding of letters.
+        for byte in UInt8(0x80)...0xFF {
+            try handle.setTarget([UInt8(ascii: "/"), UInt8(ascii: "?"), byte].span)
+            #expect(throws: CurlError.urlMalformed) { try handle.setTarget([UInt8(ascii: "/"), byte, UInt8(ascii: "?")].span) }
+        }
         for method in ["", "GET ", "GET /x HTTP/1.1\r\nX:", "G\0T", "GÉT", "GET\n", "(GET)"] {
             #expect(throws: CurlError.badFunctionArgument) { try handle.setMethod(method) }
         }

@@ -89,6 +89,32 @@ struct SignatureTests {
         }
     }
 
+    @Test(
+        "chunks of a client with dummy keys are taken off, and the data is signed as any other",
+        arguments: ["STREAMING-AWS4-HMAC-SHA256-PAYLOAD", "STREAMING-UNSIGNED-PAYLOAD-TRAILER"])
+    func chunks(form: String) async throws {
+        try await withFake(Self.verifier("s3")) { bank, fake in
+            let signature = form.contains("UNSIGNED") ? "" : ";chunk-signature=" + String(repeating: "0a", count: 32)
+            let trailer = form.contains("TRAILER") ? "x-amz-checksum-crc32:AAAAAA==\r\n\r\n" : "\r\n"
+            let data = String(repeating: "0123456789abcdef", count: 4_096)
+            bank.folder.write(
+                "10000\(signature)\r\n\(data)\r\n5\(signature)\r\nhello\r\n0\(signature)\r\n\(trailer)", to: "chunks")
+            let upload = [
+                "-X", "PUT", "--data-binary", "@\(bank.folder.path(of: "chunks"))", "-H",
+                "Content-Encoding: aws-chunked",
+                "-H", "x-amz-content-sha256: \(form)", "-H", "x-amz-trailer: x-amz-checksum-crc32",
+                "-H", "x-amz-sdk-checksum-algorithm: CRC32", "-H", "Content-Type: text/plain",
+            ]
+            let stored = try await Curl.run(
+                upload + ["-H", "x-amz-decoded-content-length: 65541", bank.url("/b/k")], in: bank.folder)
+            #expect(stored.status == 200, "\(stored.summary)")
+            let wrong = try await Curl.run(
+                upload + ["-H", "x-amz-decoded-content-length: 65540", bank.url("/b/k")], in: bank.folder)
+            #expect(wrong.status == 400 && wrong.code == "bad-request", "\(wrong.summary)")
+            #expect(fake.requests.count == 1, "\(fake.requests)")
+        }
+    }
+
     @Test("a body that is longer than what is kept is refused before any of it is sent")
     func longBody() async throws {
         var kind = Self.verifier("sqs")

@@ -26,6 +26,8 @@ package final class Exchange {
     /// Path and query as sent upstream.
     private(set) var target = ByteQueue()
     var body = ExchangeBody()
+    /// The decoder of an `aws-chunked` body.
+    private var chunks: AWSChunkDecoder?
     /// The request and its answer with values of the sessions.
     var injected = InjectedRequest()
     /// True if the request was last sent with such values.
@@ -87,8 +89,13 @@ package final class Exchange {
         client.plan.writeTarget(path, into: &target)
         let route = client.routes.route(method: request.method, target: target)
         sessions.begin(at: route)
+        if chunks != nil { chunks = nil }
+        if let length = request.chunkedDataLength, route.decodesChunks, !request.keepsCredentials {
+            chunks = AWSChunkDecoder(length: length)
+            self.request.framing = .length(length)
+        }
         body.begin(
-            request, keeping: client.plan.replay, mayNeedAgain: route.mayNeedBodies,
+            self.request, keeping: client.plan.replay, mayNeedAgain: route.mayNeedBodies,
             isReadFirst: route.changesBodies, spool: runtime.services.replay)
         // A body too long to be held waits for 100, so that a challenge comes before it.
         let asks = body.isTooLong && !request.isUpgrade && client.expectations.isHonored(at: runtime.loop.now)
@@ -109,8 +116,25 @@ package final class Exchange {
 
     /// Receives more of the request's body.
     package func receiveBody(_ data: Span<UInt8>) {
+        if chunks != nil { return receiveChunks(data) }
         body.append(data)
         bodyCame()
+    }
+
+    /// True if the caller's chunks are taken off, so that the fields about them must not be sent.
+    package var decodesChunks: Bool { chunks != nil }
+    /// The checksums after the data of an `aws-chunked` body, once it has been received.
+    package var chunkChecksums: [(name: [UInt8], value: [UInt8])] {
+        chunks?.trailers.filter { AWSChunkFields.isChecksum($0.name) } ?? []
+    }
+
+    private func receiveChunks(_ data: Span<UInt8>) {
+        do throws(AWSChunkDecoder.Fault) {
+            try chunks?.decode(data) { body.append($0) }
+            bodyCame()
+        } catch {
+            if !machine.state.hasEnded { abort(ExchangeError(error)) }
+        }
     }
 
     /// Receives a trailer of the request's body. Followed by `receiveBodyEnd`.
@@ -118,6 +142,12 @@ package final class Exchange {
 
     /// Receives the end of the request's body.
     package func receiveBodyEnd() {
+        do throws(AWSChunkDecoder.Fault) {
+            try chunks?.finish()
+        } catch {
+            if !machine.state.hasEnded { abort(ExchangeError(error)) }
+            return
+        }
         body.complete()
         bodyCame()
     }

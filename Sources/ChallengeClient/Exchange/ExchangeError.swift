@@ -91,6 +91,15 @@ package struct ExchangeError: Error, Sendable, Equatable {
             its log.
             """)
 
+    /// Creates the error for an `aws-chunked` body that cannot be decoded.
+    init(_ fault: AWSChunkDecoder.Fault) {
+        self.init(
+            .requestUnfit,
+            detail: fault == .length
+                ? "The data in the `aws-chunked` body is not as long as x-amz-decoded-content-length says. Send the request again."
+                : "The `aws-chunked` body is not made of chunks. Check the client, or have it send the body as it is.")
+    }
+
     /// Returns the error for an auth request that would need more than fields.
     static func onlyFields(_ challenge: String) -> ExchangeError {
         ExchangeError(

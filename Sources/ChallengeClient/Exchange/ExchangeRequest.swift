@@ -27,6 +27,9 @@ package struct ExchangeRequest {
     /// True if the upstream is asked for 100 before the body (RFC 9110 §10.1.1). No effect without a body.
     package var expectsContinue: Bool
 
+    /// The length of the data in an `aws-chunked` body; `nil` for other bodies.
+    package var chunkedDataLength: UInt64?
+
     /// True if the request omits the credential of a session that authenticates connections.
     var omitsConnectionCredential = false
 

@@ -36,6 +36,8 @@ package final class RouteSessions {
     let pageSlots: [Int]
     /// True if a session is required before anything is sent.
     let hasLoginsAhead: Bool
+    /// True if `aws-chunked` bodies are decoded.
+    let decodesChunks: Bool
     /// True if a session changes bodies, which are then read whole first.
     let changesBodies: Bool
     /// The responses that any login examines.
@@ -72,6 +74,7 @@ package final class RouteSessions {
         bindsConnections = slots.contains { $0.login.bindsConnections }
         mayNeedBodies = slots.contains { $0.login.trigger.detector != nil || $0.login.signsBodies }
         changesBodies = slots.contains { $0.login.changesBodies }
+        decodesChunks = slots.contains { $0.login.decodesChunks }
         let unmodified = ExaminedResponse(status: 304, url: WebURL(origin: Origin(scheme: .http, host: ""), path: "/"))
         pageSlots = slots.indices.filter { slots[$0].login.trigger.detector?.mayConceal(unmodified) == true }
         hasLoginsAhead = slots.contains { $0.login.isAhead }

@@ -61,6 +61,8 @@ package struct UpstreamPlan: Sendable {
     package private(set) var identities: [UpstreamPlan]
     /// The index of a variant, by caller.
     private let indexOfCaller: [CallerIdentity: Int]
+    /// True if `aws-chunked` bodies may be decoded.
+    package let decodesChunks: Bool
     /// The base path without the slash at its end, as bytes.
     package let basePath: [UInt8]
 
@@ -85,6 +87,7 @@ package struct UpstreamPlan: Sendable {
         self.replay = replay
         self.forwarding = forwarding
         self.logins = logins
+        decodesChunks = logins.all.contains { $0.decodesChunks }
         self.loginConnections = LoginConnections(loginConnections, of: logins)
         self.loginOrigins = loginOrigins.union([base.origin])
         basePath = Array((base.path.hasSuffix("/") ? base.path.dropLast() : Substring(base.path)).utf8)

@@ -61,6 +61,8 @@ public struct Authenticator: Sendable {
     public let isLoginPage: Bool
     /// True if the fields of its sessions may depend on the body of a request.
     public var signsBodies = false
+    /// True if `aws-chunked` bodies are decoded, because the signature covers the data.
+    package var decodesChunks = false
     /// True if its sessions change the body of a request, which then has to be read whole first.
     package private(set) var changesBodies = false
     /// Settings that change the meaning of the login, as one text; empty without a configuration.

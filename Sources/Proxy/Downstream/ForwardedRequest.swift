@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 internal import ChallengeClient
+internal import ChallengeHandling
 internal import HTTPWire
 
 /// Part of a caller's request head that is forwarded (RFC 9110 §7.6).
@@ -16,6 +17,8 @@ enum ForwardedRequest {
         var ownAuthorization = OwnAuthorization.none
         /// The field with the caller's token for this proxy, which is not forwarded.
         var tokenField: CallerField?
+        /// True if the chunks of an `aws-chunked` body are taken off.
+        var decodesChunks = false
         /// Lines with addresses of this listener, as the upstream gets them.
         var mappedLines: [ForwardMapping.Line] = []
         /// Caller's socket, from which the kernel determines the address; read only if the upstream needs it.
@@ -73,6 +76,15 @@ enum ForwardedRequest {
             if sessions.override(line.kind, named: bytes.extracting(line.name.bounds)) { continue }
             if line.kind == .other, isOurs(line.imitated(in: bytes), policy: policy, overriddenBy: sessions) {
                 continue
+            }
+            if terms.decodesChunks {
+                if line.kind == .contentEncoding {
+                    let codings = AWSChunkFields.withoutChunks(bytes.copy(line.value))
+                    fields.append(run.taken(), of: bytes)
+                    if !codings.isEmpty { fields.append(name: "Content-Encoding", value: codings.span) }
+                    continue
+                }
+                if AWSChunkFields.isRemoved(bytes.extracting(line.name.bounds)) { continue }
             }
             if !terms.mappedLines.isEmpty, let mapped = terms.mappedLines.first(where: { $0.index == index }) {
                 fields.append(run.taken(), of: bytes)

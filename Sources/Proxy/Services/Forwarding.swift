@@ -84,13 +84,15 @@ final class Forwarding: Service {
         let takesUpgrade = request.requestsUpgrade && run.upstream?.takesUpgrades == true
         offer = takesUpgrade ? UpgradeOffer(request, in: bytes) : nil
         // The expectation is forwarded, so that an unwanted body is not sent at all (RFC 9110 §10.1.1).
-        let outbound = ExchangeRequest(
+        var outbound = ExchangeRequest(
             method: request.method, otherMethod: request.method == .other ? bytes.text(request.methodRange) : "",
             framing: request.body,
             expectsContinue: request.expectsContinue && request.first(.expect)?.isNominated == false,
             keepsCredentials: run.terms.keepsCredentials, ownAuthorization: run.terms.ownAuthorization,
             isUpgrade: offer != nil, isAuthRequest: false)
+        outbound.chunkedDataLength = run.chunkedDataLength(of: request, in: bytes)
         run.begin(outbound, request, in: bytes, for: self)
+        if exchange?.decodesChunks == true { run.takeOffChunks() }
     }
 
     func refuse(_ reply: LocalReply) { refuse(reply, of: nil) }
@@ -148,6 +150,11 @@ extension Forwarding: ExchangeCaller {
             ForwardedRequest.write(
                 request, in: bytes, authority: upstream.authority, terms: run.terms, overriddenBy: sessions,
                 cookies: cookies, to: fields)
+            if run.terms.decodesChunks {
+                for checksum in exchange?.chunkChecksums ?? [] {
+                    fields.append(name: checksum.name.span, value: checksum.value.span)
+                }
+            }
             guard let offer else { return }
             // `Connection` and `Upgrade` are hop-by-hop, so they were not forwarded above.
             var value = ByteQueue()

@@ -127,6 +127,20 @@ struct UpstreamRequest {
         }
     }
 
+    /// Returns the length of the data in an `aws-chunked` body; `nil` for other bodies.
+    func chunkedDataLength(of request: RequestHead, in bytes: Span<UInt8>) -> UInt64? {
+        guard let upstream, upstream.plan.decodesChunks, !request.body.isEmpty else { return nil }
+        for index in request.fields.indices where request.fields[index].kind == .other {
+            let line = request.fields[index]
+            let (name, value) = (bytes.extracting(line.name.bounds), bytes.extracting(line.value.bounds))
+            if let length = AWSChunkFields.length(name, value) { return length }
+        }
+        return nil
+    }
+
+    /// Records that the chunks of the body are taken off.
+    mutating func takeOffChunks() { terms.decodesChunks = true }
+
     /// Sets the terms of forwarding for the request.
     @inline(__always)
     private mutating func setTerms(
@@ -137,6 +151,7 @@ struct UpstreamRequest {
         terms.policy = policy
         terms.keepsCredentials = false
         terms.ownAuthorization = .none
+        terms.decodesChunks = false
         terms.tokenField = caller.listener.tokens?.field
         // The caller's token is for this proxy, so the request has no credentials for the upstream.
         if terms.tokenField?.isBearer == true { return }

@@ -66,6 +66,7 @@ package struct AWSSignature: SignatureKind {
             }
         ).sending(to: Set(loginAddresses.map(\.url.origin)))
         authenticator.signsBodies = registry == nil
+        authenticator.decodesChunks = registry == nil && service.takesUnsignedBodies
         return authenticator
     }
 }
