@@ -28,7 +28,7 @@ final class Tomcat: Sendable {
     /// The requests that passed the login, as `METHOD TARGET LENGTH SHA-256`.
     var arrived: [Substring] { folder.text(of: "tomcat/logs/arrived").split(separator: "\n") }
     /// How many forms were submitted.
-    var submissions: Int { requests.count { $0.hasPrefix("POST /form/") && $0.contains("j_security_check") } }
+    var submissions: Int { requests.count { $0.hasPrefix("POST /") && $0.contains("/j_security_check") } }
     /// Whether so many forms were submitted, and not one more. Tomcat logs a request a little after it has answered.
     func wasAsked(times count: Int) async -> Bool {
         await eventually { submissions >= count } && submissions == count
@@ -52,8 +52,13 @@ final class Tomcat: Sendable {
     }
 
     /// Requests a path of Tomcat itself.
-    func direct(_ path: String) async throws -> Curl {
-        try await Curl.run(["http://127.0.0.1:\(upstreamPort)\(path)"], in: folder)
+    func direct(_ path: String, _ options: String...) async throws -> Curl {
+        try await Curl.run(options + ["http://127.0.0.1:\(upstreamPort)\(path)"], in: folder)
+    }
+
+    /// True if Tomcat still lets ann in: fewer than two wrong passwords have come.
+    func isUnlocked() async throws -> Bool {
+        try await direct("/basic/", "-u", "ann:s3cret&more").status == 200
     }
 
     /// Ends Tomcat and starts it again: it has forgotten all sessions.

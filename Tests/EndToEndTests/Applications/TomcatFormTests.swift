@@ -64,17 +64,48 @@ struct TomcatFormTests {
         #expect(posts.allSatisfy { $0[2] == "\($0[1].dropFirst("/form/a".count).count + 5)" })
     }
 
-    @Test("a wrong password reaches Tomcat once")
-    func wrongPassword() async throws {
-        try await withTomcat(password: "not-it") { tomcat in
-            let first = try await tomcat.curl("/form/", "-d", "x=1")
+    /// Ways to describe the login, with the application: an error page without a form, or the login page again.
+    private static let ways: [(app: String, login: String)] = [
+        ("form", "gateway: j-security-check"),
+        ("again", "gateway: j-security-check"),
+        ("form", "gateway: j-security-check, login: { url: /form/j_security_check }"),
+        ("again", "gateway: j-security-check, login: { url: /again/j_security_check }"),
+        ("form", "gateway: form"),
+        ("again", "gateway: form"),
+        ("form", "gateway: j-security-check, prove-at: /form/"),
+        ("again", "gateway: form, prove-at: /again/"),
+        ("form", "gateway: j-security-check, login: { failed: { body-contains: Wrong name } }"),
+        ("form", "gateway: j-security-check, login: { success: [{ status: 303 }, { status: 302 }] }"),
+    ]
+
+    @Test("a wrong password reaches Tomcat once, and two would lock the account", arguments: ways)
+    func wrongPassword(app: String, login: String) async throws {
+        let challenge = "  - { name: portal, upstream: tomcat, credential: ann, \(login) }"
+        try await withTomcat(challenge, password: "not-it") { tomcat in
+            let first = try await tomcat.curl("/\(app)/", "-d", "x=1")
             #expect(first.status == 502 && first.code == "login-rejected", "\(first.summary)")
             for _ in 0..<3 {
-                let next = try await tomcat.curl("/form/")
+                let next = try await tomcat.curl("/\(app)/")
                 #expect(next.status == 503 && next.code == "login-latched", "\(next.summary)")
             }
             #expect(await tomcat.wasAsked(times: 1))
-            #expect(tomcat.arrived.isEmpty)
+            #expect(try await tomcat.isUnlocked())
+            #expect(tomcat.arrived.count { !$0.contains("/basic/") } == 0)
+        }
+    }
+
+    @Test("a right password is accepted, however the login is described", arguments: ways)
+    func rightPassword(app: String, login: String) async throws {
+        try await withTomcat("  - { name: portal, upstream: tomcat, credential: ann, \(login) }") { tomcat in
+            for path in ["/\(app)/open/mention.jsp", "/\(app)/open/refuse.jsp", "/nowhere"] {
+                #expect(try await tomcat.curl(path).code == nil)
+            }
+            let first = try await tomcat.curl("/\(app)/", "-d", "x=1")
+            #expect(first.status == 200 && first.json?["principal"]?.string == "ann", "\(first.summary)")
+            #expect(try await tomcat.direct("/\(app)/open/expire.jsp").text.hasPrefix("1"))
+            #expect(try await tomcat.curl("/\(app)/next").status == 200)
+            #expect(await tomcat.wasAsked(times: 2))
+            #expect(try await tomcat.isUnlocked())
         }
     }
 

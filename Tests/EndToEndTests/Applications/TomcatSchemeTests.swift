@@ -57,6 +57,7 @@ struct TomcatSchemeTests {
             let count = scheme == "basic" ? 4 : 5
             #expect(await eventually { tomcat.requests.count >= count } && tomcat.requests.count == count)
             #expect(tomcat.arrived.isEmpty)
+            #expect(try await tomcat.isUnlocked())
         }
     }
 }
