@@ -109,10 +109,11 @@ let package = Package(
             // The archive, as for YAML.
             linkerSettings: [.linkedLibrary(":libhiredis.a")]),
         module("Systemd", ["CLinux", "CSystemd", "System"]),
+        module("Charsets"),
 
         // Challenges and what answers them.
         module("SettingsReading", ["Basics"]),
-        module("ChallengeHandling", ["Basics", "Secrets", "SettingsReading", httpTypes]),
+        module("ChallengeHandling", ["Basics", "Charsets", "Secrets", "SettingsReading", httpTypes]),
         module("Kerberos", ["Secrets", "ChallengeHandling", "CGSSAPI"]),
         // What a server's answers and a browser's recording tell of its login.
         module("Learning", ["Basics", "Secrets", "ChallengeHandling", "SettingsReading", httpTypes]),
@@ -196,7 +197,7 @@ let package = Package(
         tests("Curl", ["EventLoop", "TestSupport"]),
         tests("Systemd"),
         tests("Redis"),
-        tests("ChallengeHandling", ["Secrets", "TestSupport", httpTypes]),
+        tests("ChallengeHandling", ["Charsets", "Secrets", "TestSupport", httpTypes]),
         tests("Learning", ["Secrets", "ChallengeHandling", "TestSupport", httpTypes]),
         tests(
             "Credentials",

@@ -1,63 +1,123 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-internal import HTTPTypes
-internal import Secrets
+internal import Charsets
+package import Secrets
 
 /// Differences between what is submitted and what a browser would submit. A refusal then says nothing about the credential
 /// (CONTRIBUTING, rule 3).
-enum FormFaults {
-    /// Returns the differences for `form` on `page`, as sentences. `values` are the texts that fill in the inputs.
-    static func of(_ form: HTMLPage.Form, on page: ExaminedResponse, filling filled: Set<String>, with values: [Secret])
-        -> [String]
-    {
+package struct FormFaults {
+    let form: HTMLPage.Form
+    let page: HTMLPage
+    /// Names of the inputs that the credential or the configuration fills in.
+    let filled: Set<String>
+    /// True if only hidden inputs are sent beside these.
+    let omitsVisible: Bool
+    /// True if a button with a name belongs to the form.
+    let needsButton: Bool
+
+    /// Creates the checks of a form that is filled in and submitted by its button.
+    package init(
+        form: HTMLPage.Form, page: HTMLPage, filled: Set<String>, omitsVisible: Bool = false, needsButton: Bool = false
+    ) {
+        self.form = form
+        self.page = page
+        self.filled = filled
+        self.omitsVisible = omitsVisible
+        self.needsButton = needsButton
+    }
+
+    /// Returns the reason why a browser would not send the form, or why the daemon cannot: a sentence without its end. `nil` if
+    /// the form can be sent.
+    package var objection: String? {
+        if !form.isEnded, !page.isWhole {
+            return "is not whole: only the first \(HTMLPage.limit / 1024) KiB of the page, and at most "
+                + "\(HTMLPage.inputLimit) of its inputs, are read"
+        }
+        if form.method == .dialog { return "has the method `dialog`, by which a browser sends nothing" }
+        for input in form.inputs where isSent(input) {
+            if let problem = input.problem { return "has the field \(Self.name(of: input)), which \(problem)" }
+            if let width = input.wrapsAt, Self.hasLine(of: input, longerThan: width) {
+                return "has the field \(Self.name(of: input)), whose lines a browser breaks"
+            }
+            if input.directionName != nil, input.direction == .unknown {
+                return "has the field \(Self.name(of: input)), whose direction depends on other text"
+            }
+        }
+        guard form.isValidated else { return nil }
+        for input in form.inputs where !input.isDisabled && !input.isReadOnly && !filled.contains(input.name) {
+            if let problem = input.invalidity(of: input.value) {
+                return "has the field \(Self.name(of: input)), \(problem)"
+            }
+        }
+        let missing = form.inputs.first { input in
+            input.isRequired && !input.isReadOnly && !input.isDisabled && !filled.contains(input.name)
+                && input.type != "hidden" && !input.isButton && isMissing(input)
+        }
+        return missing.map { "requires the field \(Self.name(of: $0)), which is empty" }
+    }
+
+    /// Returns the differences of a submission that was sent, as sentences. `values` are the texts that fill in the inputs.
+    func differences(with values: [Secret]) -> [String] {
         var faults: [String] = []
-        if !form.isEnded, let body = page.body, body.count >= HTMLPage.limit {
-            faults.append("only the first \(HTMLPage.limit / 1024) KiB of the login page were read, not the whole form")
+        if omitsVisible {
+            for input in form.inputs where !input.isDisabled && input.type != "hidden" && !filled.contains(input.name) {
+                guard input.isButton ? needsButton && input == form.submitter : !input.isEmpty, !input.name.isEmpty
+                else {
+                    continue
+                }
+                faults.append("the field \(Self.name(of: input)) of the form was not submitted")
+            }
         }
-        for name in form.unfilled.sorted() where !filled.contains(name) {
-            faults.append("the field \(ServerText.name(name)) of the form was not submitted")
+        if form.submitter == nil, form.inputs.contains(where: { $0.isSubmitter && $0.isDisabled }) {
+            faults.append("a script of the page enables the button of the form")
         }
-        for input in form.inputs
-        where input.isRequired && input.value.isEmpty && !input.isDisabled && !filled.contains(input.name)
-            && !["hidden", "submit", "button", "image", "reset"].contains(input.type)
-        {
-            let name = input.name.isEmpty ? "without a name" : ServerText.name(input.name)
-            faults.append("the form requires the field \(name), which is empty")
+        let charset = form.charset(on: page.encoding)
+        let isAssumed = page.encoding.isAssumed && charset == page.encoding.charset
+        for value in values {
+            let bytes = value.revealBytes()
+            guard bytes.contains(where: { $0 >= 0x80 }) else { continue }
+            var isWhole = true
+            _ = charset.encoded(bytes, isWhole: &isWhole)
+            if !isWhole {
+                faults.append("a value has characters that the form's character set \(charset.name) lacks")
+            } else if isAssumed {
+                faults.append(
+                    "the page names no character set, and a value with other characters was sent in \(charset.name)")
+            }
         }
-        if let charset = page.charset, charset != "utf-8", charset != "utf8",
-            values.contains(where: { $0.revealBytes().contains { $0 >= 0x80 } })
-        {
-            faults.append(
-                "the page has the character set \(ServerText.name(charset)), and a value with other characters was sent in UTF-8"
-            )
+        for input in form.inputs where filled.contains(input.name) {
+            guard let limit = input.maximumLength, !["select-one", "select-multiple", "hidden"].contains(input.type),
+                values.contains(where: { String(decoding: $0.revealBytes(), as: UTF8.self).utf16.count > limit })
+            else { continue }
+            faults.append("a browser enters at most \(limit) characters into the field \(Self.name(of: input))")
         }
         return faults
     }
-}
 
-extension ExaminedResponse {
-    /// The `charset` of the media type in lower case (RFC 9110 §8.3.2); `nil` without one.
-    fileprivate var charset: String? {
-        guard let type = fields[.contentType]?.prefix(256).lowercased(),
-            let start = type.range(of: "charset=")
-        else { return nil }
-        let value = type[start.upperBound...].prefix { $0 != ";" && $0 != " " }.filter { $0 != "\"" }
-        return value.isEmpty ? nil : String(value)
-    }
-}
-
-extension String {
-    /// Returns the range of the first occurrence of `text`.
-    fileprivate func range(of text: String) -> Range<Index>? {
-        let (bytes, word) = (utf8, Array(text.utf8))
-        var start = bytes.startIndex
-        while start != bytes.endIndex {
-            if bytes[start...].starts(with: word) {
-                return start..<bytes.index(start, offsetBy: word.count)
-            }
-            start = bytes.index(after: start)
+    /// Returns the reason why a browser would not let `value` be entered as the user's name; `nil` if it would.
+    package func objection(toEntering value: Secret, into name: String) -> String? {
+        guard form.isValidated, let input = form.inputs.first(where: { $0.name == name && !$0.isDisabled }) else {
+            return nil
         }
-        return nil
+        return input.invalidity(of: value.revealText()).map { "has the field \(Self.name(of: input)), \($0)" }
+    }
+
+    private func isSent(_ input: HTMLPage.Input) -> Bool {
+        !input.isDisabled && !input.name.isEmpty && !filled.contains(input.name)
+            && (!omitsVisible || input.type == "hidden")
+    }
+
+    private func isMissing(_ input: HTMLPage.Input) -> Bool {
+        guard input.type == "radio" else { return input.isEmpty }
+        return !form.inputs.contains { $0.type == "radio" && $0.name == input.name && $0.isChecked }
+    }
+
+    private static func hasLine(of input: HTMLPage.Input, longerThan width: Int) -> Bool {
+        input.bytes.split(separator: 0x0A).contains { $0.count > width }
+    }
+
+    private static func name(of input: HTMLPage.Input) -> String {
+        input.name.isEmpty ? "without a name" : ServerText.name(input.name)
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import Charsets
 internal import HTTPTypes
 internal import Secrets
 
@@ -9,6 +10,7 @@ struct GatewayForm {
     private let step: GatewayStep
     private let page: ExaminedResponse
     private let policy: FormActionPolicy
+    private let html: HTMLPage
     private let form: HTMLPage.Form?
     /// The form as one that asks for a password, if the step fills that in.
     private let passwordForm: PasswordForm?
@@ -18,7 +20,7 @@ struct GatewayForm {
         self.step = step
         self.page = page
         self.policy = policy
-        let html = HTMLPage(parsing: page.body ?? [])
+        html = HTMLPage(page)
         // A page that a caller chose must not redirect its form.
         base = policy.loginPage.isCallers ? page.url : html.base.flatMap(page.url.resolving) ?? page.url
         passwordForm =
@@ -36,9 +38,15 @@ struct GatewayForm {
 
     /// Differences between the submission and what a browser would submit, as sentences.
     func faults(of use: CredentialUse) -> [String] {
-        guard let form, isOfPage, step.fillsPasswordForm || step.hiddenFields else { return [] }
-        let values = ["username", "password"].compactMap { use.credential[$0] }
-        return FormFaults.of(form, on: page, filling: filledInputs, with: values)
+        checks?.differences(with: ["username", "password"].compactMap { use.credential[$0] }) ?? []
+    }
+
+    /// The checks of the form of a page against what a browser would submit; `nil` for an API.
+    private var checks: FormFaults? {
+        guard let form, isOfPage, step.fillsPasswordForm || step.hiddenFields else { return nil }
+        return FormFaults(
+            form: form, page: html, filled: filledInputs, omitsVisible: !step.fillsPasswordForm,
+            needsButton: step.target == .form)
     }
 
     /// True if a form of a page is submitted as a browser does; false for an API.
@@ -67,8 +75,10 @@ struct GatewayForm {
         guard let method = HTTPRequest.Method(step.method) else {
             throw client.failure("The method of the login is not valid. Check `login.method`.")
         }
+        try requireSubmittable(use, client)
         let received = client.received(with: page, for: url)
-        let parameters = try await parameters(use, client, received)
+        let entries = try await entries(use, client, received)
+        let parameters = entries.map { (name: $0.name, value: $0.value) }
         var request: SideRequest
         if let document = step.document {
             let json = try await rendered(client) { () async throws(TemplateError) in
@@ -76,6 +86,8 @@ struct GatewayForm {
                     use.credential.adding(client.extracted), received: received.value, adding: parameters)
             }
             request = .submitting(json, to: url, method, from: page, timeout: step.timeout)
+        } else if step.body == .form {
+            request = try submission(of: entries, to: url, method, client)
         } else {
             request = .submitting(parameters, as: step.body, to: url, method, from: page, timeout: step.timeout)
         }
@@ -86,12 +98,55 @@ struct GatewayForm {
         return request
     }
 
+    /// Throws if a browser would not send the form, or if the daemon cannot send it as a browser does: an attempt would be lost.
+    private func requireSubmittable(_ use: CredentialUse, _ client: GatewayClient) throws(LoginFailure) {
+        var objection = checks?.objection
+        if objection == nil, let name = passwordForm?.userField, !step.parameters.contains(where: { $0.name == name }),
+            let value = use.credential["username"]
+        {
+            objection = checks?.objection(toEntering: value, into: name)
+        }
+        if let objection {
+            throw client.failure(
+                "The login form \(objection), so nothing was sent. Configure its fields in `login.parameters`, or use a login "
+                    + "helper.", page)
+        }
+        guard let passwordForm, let field = passwordForm.emptyField, use.credential["username"] != nil,
+            !step.parameters.contains(where: { $0.name == field })
+        else { return }
+        throw client.failure(
+            "The login form has the field \(ServerText.name(field)), which is empty, and none that is known to be for the user's "
+                + "name, so nothing was sent. Configure the field in `login.parameters`.", page)
+    }
+
+    /// Returns the request that sends `entries` as the page's form says, in its encoding.
+    private func submission(
+        of entries: [FormEntry], to url: WebURL, _ method: HTTPRequest.Method, _ client: GatewayClient
+    ) throws(LoginFailure) -> SideRequest {
+        // The form says how it is encoded if it goes to its own address.
+        let isOwn = isOfPage && (step.target == .form || form.flatMap(action)?.path == url.path || isPreset)
+        let submission = FormSubmission(entries, as: isOwn ? form?.body ?? .urlEncoded : .urlEncoded, in: charset)
+        guard
+            let request = SideRequest.submitting(
+                submission, to: url, method, from: page, timeout: step.timeout,
+                replacingQuery: isOfPage && step.target == .form)
+        else {
+            throw client.failure(
+                "The form of the login page has the character set \(charset.name), to which this system cannot convert, so "
+                    + "nothing was sent. Install the character sets of the C library (gconv).", page)
+        }
+        return request
+    }
+
+    /// The encoding of the form's entries.
+    private var charset: Charset { isOfPage ? form?.charset(on: html.encoding) ?? .utf8 : .utf8 }
+
     /// The form to record after a login that worked. `nil` for a preset, or if nothing of the page is submitted.
     var formToRecord: AcceptedForm? {
         if isPreset { return nil }
         guard let form, let url = action(of: form) else { return nil }
         return AcceptedForm(
-            origin: url.origin, path: url.pathWithoutParameters, inputs: Set(pageInputs(of: form).map(\.name)))
+            origin: url.origin, path: url.pathWithoutParameters, inputs: Set(pageEntries(of: form).map(\.name)))
     }
 
     /// True if the form goes to the known address of a preset's server.
@@ -110,14 +165,14 @@ struct GatewayForm {
     /// Returns whether the answer shows this form again: its action, and the input of the password, or every input that was
     /// filled in if none of them is for a password.
     func isShownAgain(in answer: ExaminedResponse) -> Bool {
-        guard let form, let url = action(of: form), let body = answer.body else { return false }
+        guard let form, let url = action(of: form), answer.body != nil else { return false }
         var names = (credentialInputs.map(\.name) + step.parameters.map(\.name)).filter { name in
             form.inputs.contains { $0.name == name && $0.type != "hidden" }
         }
         let passwords = names.filter { name in form.inputs.contains { $0.name == name && $0.type == "password" } }
         if !passwords.isEmpty { names = passwords }
         guard !names.isEmpty else { return false }
-        let html = HTMLPage(parsing: body)
+        let html = HTMLPage(answer)
         let base = html.base.flatMap(answer.url.resolving) ?? answer.url
         return html.forms.contains { other in
             let written = other.action ?? ""
@@ -135,7 +190,7 @@ struct GatewayForm {
             // A caller that chose the page has not chosen the base of `login.url`.
             let address = policy.loginPage.isCallers ? policy.base : page.url
             let url = try client.resolve(reference, at: address, else: address)
-            let inputs = Set(form.map(pageInputs)?.map(\.name) ?? [])
+            let inputs = Set(form.map(pageEntries)?.map(\.name) ?? [])
             if let objection = policy.objection(toInputs: inputs) { throw refusal(objection, client) }
             return url
         case .form:
@@ -194,38 +249,46 @@ struct GatewayForm {
         return url
     }
 
-    /// Returns the inputs of the page that are submitted in addition to the credential and the step's parameters.
-    private func pageInputs(of form: HTMLPage.Form) -> [HTMLPage.Input] {
-        guard let passwordForm else { return hiddenInputs(of: form) }
-        let own = Set(step.parameters.map(\.name))
-        return passwordForm.otherInputs.filter { !own.contains($0.name) }
+    /// Returns the entries of the page that are submitted in addition to the credential and the step's parameters.
+    private func pageEntries(of form: HTMLPage.Form) -> [FormEntry] {
+        let own = filledInputs
+        guard let passwordForm else { return hiddenEntries(of: form).filter { !own.contains($0.name) } }
+        return passwordForm.entries(in: charset, user: nil, password: nil).filter { !own.contains($0.name) }
     }
 
     /// Returns the hidden inputs to submit. Those of a preset's page that a caller chose are left out: the preset's
     /// servers do not need them.
-    private func hiddenInputs(of form: HTMLPage.Form) -> [HTMLPage.Input] {
+    private func hiddenEntries(of form: HTMLPage.Form) -> [FormEntry] {
         if case .formEnding = step.target, policy.loginPage.isCallers { return [] }
         guard step.hiddenFields else { return [] }
         let own = Set(step.parameters.map(\.name) + (step.document?.memberNames ?? []))
-        return form.inputs.filter { $0.type == "hidden" && !$0.name.isEmpty && !own.contains($0.name) }
+        return form.entries(in: charset, where: { $0.type == "hidden" }).filter { !own.contains($0.name) }
     }
 
-    /// Returns the form's own values and the step's parameters. A parameter replaces an input of its name.
-    private func parameters(
+    /// Returns the form's own entries and the step's parameters. A parameter replaces an input of its name.
+    private func entries(
         _ use: CredentialUse, _ client: GatewayClient, _ received: ReceivedValues
-    ) async throws(LoginFailure) -> [(name: String, value: Secret)] {
-        var parameters: [(name: String, value: Secret)] = []
+    ) async throws(LoginFailure) -> [FormEntry] {
+        var entries: [FormEntry] = []
+        let own = Set(step.parameters.map(\.name))
         if let passwordForm {
-            let own = Set(step.parameters.map(\.name))
-            parameters += pageInputs(of: passwordForm.form).map { ($0.name, Secret($0.value)) }
-            for input in credentialInputs where !own.contains(input.name) {
-                parameters.append((input.name, try use.field(input.field)))
-            }
+            let user = passwordForm.userField.map { own.contains($0) } == false ? try use.field("username") : nil
+            let password = own.contains(passwordForm.passwordField) ? nil : try use.field("password")
+            entries = passwordForm.entries(in: charset, user: user, password: password)
         } else if let form {
-            parameters += hiddenInputs(of: form).map { ($0.name, Secret($0.value)) }
+            entries = hiddenEntries(of: form)
         }
-        for part in step.parameters { parameters.append((part.name, try await render(part, use, client, received))) }
-        return parameters
+        for part in step.parameters {
+            let value = try await render(part, use, client, received)
+            if let index = entries.firstIndex(where: { $0.name == part.name }) {
+                entries[index] = FormEntry(part.name, value)
+                let rest = index + 1
+                entries = entries[..<rest] + entries[rest...].filter { $0.name != part.name }
+            } else {
+                entries.append(FormEntry(part.name, value))
+            }
+        }
+        return entries
     }
 
     private func render(
@@ -280,54 +343,4 @@ struct GatewayForm {
 extension HTMLPage.Form {
     /// True if the form asks for a password.
     fileprivate var hasPassword: Bool { inputs.contains { $0.type == "password" } }
-}
-
-extension SideRequest {
-    /// The media types that a browser accepts. Content-aware gateways answer by the first one.
-    static let pageTypes = "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8"
-
-    /// Returns the request that submits `parameters` from `page` as a browser does. GET and HEAD append them to the
-    /// query of `url`.
-    static func submitting(
-        _ parameters: [(name: String, value: Secret)], as body: GatewayStep.Body = .form, to url: WebURL,
-        _ method: HTTPRequest.Method, from page: ExaminedResponse, timeout: Duration
-    ) -> SideRequest {
-        var request = SideRequest(method: method, url: url, fields: [.accept: pageTypes], timeout: timeout)
-        guard method != .get, method != .head else {
-            let pairs = parameters.map { (name: $0.name, value: $0.value.revealText()) }
-            let query = [url.query, pairs.isEmpty ? nil : FormEncoding.query(pairs)].compactMap(\.self)
-            request.url = WebURL(
-                origin: url.origin, path: url.path, query: query.isEmpty ? nil : query.joined(separator: "&"))
-            return request
-        }
-        switch body {
-        case .form:
-            request.body = FormEncoding.body(parameters)
-            request.fields[.contentType] = FormEncoding.mediaType
-            request.nameOrigin(of: page)
-            return request
-        case .json:
-            var members: [String: JSONValue] = [:]
-            for parameter in parameters { members[parameter.name] = .string(parameter.value.revealText()) }
-            return submitting(SecretJSON(.object(members)), to: url, method, from: page, timeout: timeout)
-        }
-    }
-
-    /// Returns the request that sends `json` from `page` as a page's script does.
-    static func submitting(
-        _ json: SecretJSON, to url: WebURL, _ method: HTTPRequest.Method, from page: ExaminedResponse,
-        timeout: Duration
-    ) -> SideRequest {
-        let fields: HTTPFields = [.accept: "application/json, */*;q=0.8", .contentType: "application/json"]
-        var request = SideRequest(method: method, url: url, fields: fields, timeout: timeout)
-        request.body = json.text
-        request.nameOrigin(of: page)
-        return request
-    }
-
-    /// Names the page: frameworks check that a form came from their own. The page's query is left out.
-    private mutating func nameOrigin(of page: ExaminedResponse) {
-        fields[.origin] = page.url.origin.description
-        fields[.referer] = "\(page.url.origin)\(page.url.path)"
-    }
 }

@@ -103,7 +103,7 @@ struct LoginPage {
         let (own, other) = (page.response, other.response)
         guard own.url.pathWithoutParameters == other.url.pathWithoutParameters else { return false }
         if (300...399).contains(other.status) { return true }
-        return HTMLPage(parsing: own.body ?? []).outline == HTMLPage(parsing: other.body ?? []).outline
+        return HTMLPage(own).outline == HTMLPage(other).outline
     }
 
     /// Returns whether a caller met the page at `url`. Such an address may always show the form, so the form there

@@ -149,7 +149,7 @@ struct ResponseInspection {
         }
         guard matcher.json.isEmpty || hasValues(matcher.json, in: body) else { return .doesNot }
         guard matcher.needsForms else { return .matches }
-        return form(matcher, in: body) ? .matches : .doesNot
+        return form(matcher) ? .matches : .doesNot
     }
 
     /// Returns whether any of `matchers` matches. `needsBody` if no matcher matches by the head alone but one may by
@@ -210,8 +210,8 @@ struct ResponseInspection {
         return conditions.allSatisfy { $0.matches(value) }
     }
 
-    private mutating func form(_ matcher: ResponseMatcher, in body: [UInt8]) -> Bool {
-        let page = page ?? HTMLPage(parsing: body)
+    private mutating func form(_ matcher: ResponseMatcher) -> Bool {
+        let page = page ?? HTMLPage(response)
         self.page = page
         let ending = matcher.formAction?.lowercased()
         return page.forms.contains { form in

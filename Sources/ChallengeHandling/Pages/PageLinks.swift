@@ -19,8 +19,10 @@ package struct PageLinks: Sendable, Equatable {
         var scanner = HTMLScanner(bytes)
         var links: [String] = []
         var known: Set<String> = []
-        while links.count < Self.limit, let tag = scanner.next() {
-            guard tag.name == "a", !tag.isEnd, let target = tag["href"], known.insert(target).inserted else { continue }
+        while links.count < Self.limit, let token = scanner.next() {
+            guard case .tag(let tag) = token, tag.name.element == .a, !tag.isEnd,
+                let target = scanner.attributes(of: tag)["href"], known.insert(target).inserted
+            else { continue }
             links.append(target)
         }
         self.links = links

@@ -13,10 +13,15 @@ package enum FormEncoding {
     ///
     /// A space is `+`, and every byte but letters, digits and `*-._` is `%XX`.
     package static func body(_ fields: [(name: String, value: Secret)]) -> Secret {
+        body(fields.map { (Array($0.name.utf8), $0.value) })
+    }
+
+    /// Returns a form's body, with names in the form's own encoding.
+    package static func body(_ fields: [(name: [UInt8], value: Secret)]) -> Secret {
         var bytes: [UInt8] = []
-        for field in fields {
-            if !bytes.isEmpty { bytes.append(UInt8(ascii: "&")) }
-            append(Array(field.name.utf8), to: &bytes, keeping: formSigns, space: "+")
+        for (index, field) in fields.enumerated() {
+            if index > 0 { bytes.append(UInt8(ascii: "&")) }
+            append(field.name, to: &bytes, keeping: formSigns, space: "+")
             bytes.append(UInt8(ascii: "="))
             append(field.value.revealBytes(), to: &bytes, keeping: formSigns, space: "+")
         }

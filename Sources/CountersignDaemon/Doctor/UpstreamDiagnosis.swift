@@ -161,7 +161,7 @@ struct UpstreamDiagnosis {
             names.isEmpty
             ? others.isEmpty ? "no challenge is configured there" : "the `at` of \(others) does not cover this path"
             : "none of \(names) answers it"
-        let hasForm = HTMLPage(parsing: response.body ?? []).passwordForm != nil
+        let hasForm = HTMLPage(response).passwordForm != nil
         if [401, 403].contains(answer.status) || hasForm {
             let learning = "countersign learn \(url) finds out how this server logs in"
             return .warning(

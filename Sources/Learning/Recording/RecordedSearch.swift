@@ -78,7 +78,7 @@ struct RecordedSearch {
     }
 
     private func form(on page: HARRecording.Entry, with name: String) -> HTMLPage.Form? {
-        HTMLPage(parsing: page.responseBody).forms.first { $0.hasInput(named: name) }
+        HTMLPage(parsing: page.responseBody, type: "text/html; charset=utf-8").forms.first { $0.hasInput(named: name) }
     }
 
     /// Returns the parameters of the login as templates, without those of hidden inputs.

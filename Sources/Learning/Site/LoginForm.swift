@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-internal import ChallengeHandling
+package import ChallengeHandling
 
 /// A login form of a page, as `learn` recognises it.
 package struct LoginForm: Sendable, Equatable {
@@ -15,8 +15,8 @@ package struct LoginForm: Sendable, Equatable {
     package let isStandard: Bool
 
     /// Returns the first login form of a page. A form with one password input counts even if the page calls the password a new one.
-    package init?(on page: [UInt8]) {
-        let html = HTMLPage(parsing: page)
+    package init?(on page: ExaminedResponse) {
+        let html = HTMLPage(page)
         if let form = html.passwordForm {
             self.init(form, isStandard: true)
             return

@@ -26,7 +26,7 @@ package struct SiteVisit: Sendable {
     /// The last response, after all redirects.
     package var last: ExaminedResponse { responses.last ?? first }
     /// The login form of the last page; `nil` without one.
-    package var form: LoginForm? { LoginForm(on: last.body ?? []) }
+    package var form: LoginForm? { LoginForm(on: last) }
 
     /// The visit in one line, without queries, which can contain secrets.
     package var summary: String {

@@ -53,11 +53,11 @@ struct PageLanguage: Language {
             sentence.putInSomeCase(" method")
             let (method, isPost) = sentence.choices.pick(Self.methods)
             _ = writeValue([(method, "\(method)")])
-            form.isPost = isPost
+            form.ownMethod = isPost ? .post : "\(method)" == "dialog" ? .dialog : .get
         }
         if sentence.choices.flip() {
             sentence.putInSomeCase(" action")
-            form.action = writeValue(Self.texts)
+            form.ownAction = writeValue(Self.texts)
             // The first of two attributes counts.
             if sentence.choices.once(in: 8) { sentence.put(" action=\"/second\"") }
         }
@@ -85,10 +85,11 @@ struct PageLanguage: Language {
                 sentence.putInSomeCase("\ttype")
                 let type = sentence.choices.pick(Self.types)
                 _ = writeValue([(type, "\(type)")])
-                input.type = "\(type)".lowercased()
+                // A button of an unknown type submits.
+                if !isButton { input.type = "\(type)".lowercased() }
             case 2:
                 sentence.putInSomeCase("\nvalue")
-                input.value = writeValue(Self.texts)
+                input.bytes = Array(writeValue(Self.texts).utf8)
                 hasValue = true
             case 3:
                 guard sentence.choices.once(in: 3) else { continue }
@@ -101,10 +102,20 @@ struct PageLanguage: Language {
             }
         }
         sentence.put(sentence.choices.pick(Self.tagEnds))
+        if isButton { sentence.put("</button>") }
         guard isInForm else { return }
         let isBox = input.type == "checkbox" || input.type == "radio"
-        if isBox, !hasValue { input.value = "on" }
+        if isBox, !hasValue { input.bytes = Array("on".utf8) }
+        if input.type == "submit", !isButton, !hasValue { input.bytes = Array("Submit".utf8) }
         if !isBox { input.isChecked = false }
+        if input.type == "radio", input.isChecked {
+            // Of the selected ones of one name, the last counts.
+            let last = expected.count - 1
+            for index in expected[last].inputs.indices
+            where expected[last].inputs[index].type == "radio" && expected[last].inputs[index].name == input.name {
+                expected[last].inputs[index].isChecked = false
+            }
+        }
         expected[expected.count - 1].inputs.append(input)
     }
 
@@ -134,28 +145,48 @@ struct PageLanguage: Language {
     }
 
     func check() throws(Violation) {
-        let page = HTMLPage(parsing: sentence.bytes.dropFirst())
-        let trimmed = expected.map { form in
-            var form = form
-            form.action = form.action.map { text in
-                let space = [0x20, 0x09, 0x0A, 0x0C, 0x0D] as [UInt8]
-                let bytes = Array(text.utf8).drop { space.contains($0) }.reversed().drop { space.contains($0) }
-                return String(decoding: Array(bytes.reversed()), as: UTF8.self)
+        let page = HTMLPage(parsing: sentence.bytes.dropFirst(), type: "text/html; charset=utf-8")
+        let found = page.forms.map { Shape(of: $0) }
+        let wanted = expected.map { Shape(of: $0) }
+        try require(found == wanted, "\(found), not \(wanted)")
+    }
+
+    /// What the sentences say of a form.
+    private struct Shape: Equatable {
+        let action: String?
+        let method: HTMLPage.Form.Method
+        let isEnded: Bool
+        let inputs: [[String]]
+
+        init(of form: HTMLPage.Form) {
+            action = form.ownAction.map { Shape.trimmed($0) }
+            method = form.ownMethod
+            isEnded = form.isEnded
+            // Elements with raw text have no names.
+            inputs = form.inputs.filter { $0.type != "textarea" }.map { input in
+                let value = input.type == "email" ? Shape.trimmed(input.value) : input.value
+                return [input.name, input.type, value, "\(input.isChecked)", "\(input.isDisabled)"]
             }
-            return form
         }
-        try require(page.forms == trimmed, "\(page.forms), not \(trimmed)")
+
+        private static func trimmed(_ text: String) -> String {
+            let space = [0x20, 0x09, 0x0A, 0x0C, 0x0D] as [UInt8]
+            let bytes = Array(text.utf8).drop { space.contains($0) }.reversed().drop { space.contains($0) }
+            return String(decoding: Array(bytes.reversed()), as: UTF8.self)
+        }
     }
 
     private static let noise: [StaticString] = [
-        "text", "<p>", "</p>", "<!-- <form><input name=c> -->", "<!doctype html>", "<?xml <form> ?>", "<!--><p>",
+        "text", "<p>", "</p>", "<svg><input name=s></svg>", "<template><form><input name=t></form></template>",
+        "<!-- <form><input name=c> -->", "<!doctype html>", "<?xml <form> ?>", "<!--><p>",
         "<br/>", "&amp;<b>x</b>", "< form>", "<1form>",
-        "<div title='<form>'>", "<a href=\"?a=b&c\">", "</>", "</ form>", "<p x=<>", "<!---->", "<!-- a --!>", "\u{E9}",
-        "<formx>", "<inputs>", "-->", "\0", "<img src='a' alt=\">\">",
+        "<div title='<form>'></div>", "<a href=\"?a=b&c\"></a>", "</>", "</ form>", "<p x=<>", "<!---->", "<!-- a --!>",
+        "\u{E9}",
+        "<formx></formx>", "<inputs></inputs>", "-->", "\0", "<img src='a' alt=\">\">",
         "<!-- - -- > <form> -->", "<![CDATA[<form>]]>",
     ]
     private static let rawElements: [StaticString] = [
-        "script", "style", "textarea", "title", "noscript-x", "iframe", "template",
+        "script", "style", "textarea", "title", "xmp", "iframe", "noembed",
     ]
     private static let markup: [StaticString] = [
         "", "<b></b>", "a<b", "<!-- x -->", "</scrip>", "</ script>", "\"<p>'",
@@ -169,8 +200,8 @@ struct PageLanguage: Language {
     private static let texts: [(StaticString, String)] = [
         ("a", "a"), ("/login", "/login"), ("j_username", "j_username"), ("a&amp;b", "a&b"), ("&quot;&#39;", "\"'"),
         ("&#x26;&#38;", "&&"), ("&lt;form&gt;", "<form>"),
-        ("", ""), ("a b", "a b"), ("&bogus;&", "&bogus;&"), ("x&#0;y", "x&#0;y"), ("\u{E9}", "\u{E9}"),
-        ("?a=b&c=d", "?a=b&c=d"), ("&#128512;", "\u{1F600}"), ("&#xD800;", "&#xD800;"),
+        ("", ""), ("a b", "a b"), ("&bogus;&", "&bogus;&"), ("x&#0;y", "x\u{FFFD}y"), ("\u{E9}", "\u{E9}"),
+        ("?a=b&c=d", "?a=b&c=d"), ("&#128512;", "\u{1F600}"), ("&#xD800;", "\u{FFFD}"),
         ("https://a.example/x;y", "https://a.example/x;y"), ("&amp;amp;", "&amp;"), (" a ", " a "),
     ]
     private static let tagEnds: [StaticString] = [">", ">", " >", "/>", " / >", "\n>"]

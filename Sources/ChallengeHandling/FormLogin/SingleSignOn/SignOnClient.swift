@@ -54,8 +54,15 @@ struct SignOnClient {
             throw failure(
                 "A page of the sign-on at \(page.url.origin) sends its form to an address that is not http or https.")
         }
-        var request = SideRequest.submitting(
-            form.inputs, to: action, form.isPost ? .post : .get, from: page, timeout: timeout)
+        guard
+            var request = SideRequest.submitting(
+                form.submission, to: action, form.isPost ? .post : .get, from: page, timeout: timeout,
+                replacingQuery: true)
+        else {
+            throw failure(
+                "A page of the sign-on at \(page.url.origin) has a form in a character set to which this system cannot convert."
+            )
+        }
         request.allowsPartialBody = true
         return SignOnMove(.form, request, "message", from: page.url)
     }

@@ -34,8 +34,8 @@ package struct SignOnRoute: Sendable, Equatable {
     /// The upstream chooses the address and the inputs. So nothing but the message is sent, with which the provider expects
     /// other servers to come.
     func formToProvider(on page: ExaminedResponse) -> (form: SelfSubmittingForm, omitted: [String])? {
-        guard let body = page.body, !(300...399).contains(page.status),
-            let message = SelfSubmittingForm(on: body)?.request(), let action = message.form.action(at: page.url),
+        guard page.body != nil, !(300...399).contains(page.status),
+            let message = SelfSubmittingForm(page)?.request(), let action = message.form.action(at: page.url),
             providers.contains(action.origin)
         else { return nil }
         return message

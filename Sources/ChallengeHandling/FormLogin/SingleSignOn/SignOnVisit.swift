@@ -207,7 +207,7 @@ extension SignOnVisit {
                         + "anew without that session")
                 sessions.forget()
                 return nil
-            } else if let message = SelfSubmittingForm(on: page.body ?? []) {
+            } else if let message = SelfSubmittingForm(page) {
                 move = try client.move(submitting: message, on: page)
             } else {
                 throw try client.client(at: page.url).failure(
@@ -246,9 +246,9 @@ extension SignOnVisit {
 
     /// The step whose form the provider's page shows; `nil` if there is none, or if all were submitted.
     private func nextStep(on page: ExaminedResponse) -> GatewayStep? {
-        guard submitted < gateway.rules.steps.count, let body = page.body else { return nil }
+        guard submitted < gateway.rules.steps.count, page.body != nil else { return nil }
         let step = gateway.rules.steps[submitted]
-        let html = HTMLPage(parsing: body)
+        let html = HTMLPage(page)
         if step.fillsPasswordForm { return html.passwordForm == nil ? nil : step }
         let names = step.parameters.map(\.name)
         return html.forms.contains { form in names.contains { form.hasInput(named: $0) } } ? step : nil
@@ -257,7 +257,7 @@ extension SignOnVisit {
     /// Returns whether a page has the form of the next step, or any form with a password.
     private func asksForCredential(_ page: ExaminedResponse) -> Bool {
         if nextStep(on: page) != nil { return true }
-        return HTMLPage(parsing: page.body ?? []).forms.contains { $0.inputs.contains { $0.type == "password" } }
+        return HTMLPage(page).forms.contains { $0.inputs.contains { $0.type == "password" } }
     }
 
     /// Returns the request that submits a form of the provider's page, filled in.

@@ -175,7 +175,7 @@ struct SelfSubmittingFormTests {
             "<form method=post><input type=hidden name=SAMLResponse value=\(String(repeating: "A", count: count))></form>"
         }
         #expect(found(on: page(100_000))?.inputs.first?.value.count == 100_000)
-        #expect(found(on: page(SelfSubmittingForm.pageLimit)) == nil)
+        #expect(found(on: page(HTMLPage.limit)) == nil)
     }
 
     @Test(
