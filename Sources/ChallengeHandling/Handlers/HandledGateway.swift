@@ -63,8 +63,7 @@ package struct HandledGatewayDetector: ChallengeDetector {
 
     private func mayHaveBody(_ response: ExaminedResponse) -> Bool {
         guard response.method != .head, ![204, 206, 304].contains(response.status) else { return false }
-        let type = (response.fields[.contentType] ?? "").prefix { $0 != ";" }.filter { $0 != " " && $0 != "\t" }
-        return handler.bodyTypes.contains(type.lowercased())
+        return handler.bodyTypes.contains(MediaType(response.fields[.contentType] ?? "").essence)
     }
 }
 

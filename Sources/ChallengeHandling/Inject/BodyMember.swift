@@ -70,12 +70,9 @@ package enum BodyFormat: Sendable, Equatable {
         guard types.count == 1, let written = types.first else {
             throw InjectionFault("\(lead) The request has \(types.isEmpty ? "no" : "several") Content-Type. Name one.")
         }
-        let parts = written.lowercased().split(separator: ";", omittingEmptySubsequences: false).map(trimmed)
-        let type = parts.first ?? ""
-        let isUTF8 = parts.dropFirst().allSatisfy { parameter in
-            !parameter.hasPrefix("charset")
-                || ["charset=utf-8", "charset=\"utf-8\"", "charset=us-ascii"].contains(parameter)
-        }
+        let media = MediaType(written)
+        let type = media.essence
+        let isUTF8 = media.charset.map { ["utf-8", "utf8", "us-ascii"].contains($0.lowercased()) } ?? true
         let isJSON = type == "application/json" || type.hasSuffix("+json")
         guard isUTF8, isJSON || type == FormEncoding.mediaType, !type.contains(",") else {
             throw InjectionFault(
@@ -89,10 +86,6 @@ package enum BodyFormat: Sendable, Equatable {
 
     private static let digestNames = ["Content-Digest", "Content-MD5", "Digest", "Repr-Digest"].compactMap {
         HTTPField.Name($0)
-    }
-
-    private static func trimmed(_ text: Substring) -> String {
-        String(text.drop { $0 == " " || $0 == "\t" }.reversed().drop { $0 == " " || $0 == "\t" }.reversed())
     }
 }
 

@@ -96,8 +96,8 @@ public struct ResourceCheckDetector: ChallengeDetector {
     }
 
     private static func isJSON(_ fields: HTTPFields) -> Bool {
-        let type = (fields[.contentType] ?? "").prefix { $0 != ";" }.lowercased()
-        return type.filter { $0 != " " } == "application/json" || type.filter { $0 != " " }.hasSuffix("+json")
+        let type = MediaType(fields[.contentType] ?? "").essence
+        return type == "application/json" || type.hasSuffix("+json")
     }
 }
 

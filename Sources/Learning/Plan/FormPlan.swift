@@ -113,7 +113,7 @@ struct FormPlan {
             return redirect(first, to: target)
         }
         guard first.status < 400, let title = PageLinks(parsing: first.body ?? []).title else {
-            let type = (first.fields[.contentType] ?? "").prefix { $0 != ";" }.filter { $0 != " " }.lowercased()
+            let type = MediaType(first.fields[.contentType] ?? "").essence
             let condition = type.isEmpty ? "" : ", content-type: \(ConfigurationLine.scalar(type))"
             return "{ status: \(first.status)\(condition) }"
         }

@@ -30,7 +30,7 @@ package enum RecordedBody: Sendable, Equatable {
             self = .none
             return
         }
-        let type = (data["mimeType"]?.stringValue ?? "").prefix { $0 != ";" }.filter { $0 != " " }.lowercased()
+        let type = MediaType(data["mimeType"]?.stringValue ?? "").essence
         let text = data["text"]?.stringValue ?? ""
         if type == "application/json" || type.hasSuffix("+json") || text.hasPrefix("{") {
             self = JSONValue(parsing: Array(text.utf8)).map(RecordedBody.json) ?? .other
