@@ -84,7 +84,11 @@ final class SideTransfer: TransferOwner {
             try easy.set(.bodySize, Int64(body.count))
         }
         transfer.isHeadRequest = request.method == .head
-        if transfer.isHeadRequest { try easy.set(.noBody, true) }
+        if transfer.isHeadRequest {
+            try easy.set(.noBody, true)
+            // Some servers send a body (WsgiDAV), which would stand before the next answer on the connection.
+            try easy.set(.forbidReuse, true)
+        }
         if request.method != .get || request.body != nil { try easy.setMethod(request.method.rawValue) }
         if request.body == nil, request.method == .post {
             try stream.fields.append(name: "Content-Length", value: "0")

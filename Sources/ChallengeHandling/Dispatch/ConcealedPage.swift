@@ -36,13 +36,7 @@ enum ConcealedPage: Sendable, Equatable {
 
 extension ExaminedResponse {
     /// The media type in lower case, without parameters; `nil` without `Content-Type`.
-    var mediaType: String? {
-        fields[.contentType].map { type in
-            // No media type is that long (RFC 6838 §4.2).
-            let name = type.utf8.prefix(256).prefix { $0 != UInt8(ascii: ";") }.filter { $0 != 0x20 && $0 != 0x09 }
-            return String(decoding: name, as: UTF8.self).lowercased()
-        }
-    }
+    var mediaType: String? { fields[.contentType].map { MediaType($0).essence } }
 }
 
 extension ResponseInspection {

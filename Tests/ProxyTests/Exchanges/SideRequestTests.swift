@@ -105,6 +105,23 @@ struct SideRequestTests {
         #expect(told.contains("came: 200, unreachable"), "\(told)")
     }
 
+    @Test("a server that answers HEAD with a body spoils no later request of the login")
+    func bodyOfHead() throws {
+        let upstream = try ScriptedUpstream()
+        let proxy = try proxy(
+            upstream.port,
+            sending: [request(upstream.port, .head), request(upstream.port, .head), request(upstream.port)])
+        let caller = try proxy.connect()
+        try caller.send(get())
+        for method in ["HEAD", "HEAD", "GET"] {
+            let connection = try upstream.accept()
+            #expect(try connection.message().head.hasPrefix("\(method) /login "))
+            try connection.send(answer("200 OK", "not to be sent"))
+        }
+        let told = try caller.message().body
+        #expect(told.contains("came: 200, 200, 200"), "\(told)")
+    }
+
     @Test("a login's own requests accept at most 1 MiB of response")
     func long() throws {
         let most = 1024 * 1024
