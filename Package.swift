@@ -101,6 +101,7 @@ let package = Package(
 
         // Mechanism.
         module("Secrets"),
+        module("FieldBytes", [httpTypes]),
         module("HTTPWire", ["Basics"]),
         module("EventLoop", ["Basics", "CLinux", "System"]),
         module("Curl", ["Basics", "CCurl"]),
@@ -113,16 +114,18 @@ let package = Package(
 
         // Challenges and what answers them.
         module("SettingsReading", ["Basics"]),
-        module("ChallengeHandling", ["Basics", "Charsets", "Secrets", "SettingsReading", httpTypes]),
+        module("ChallengeHandling", ["Basics", "Charsets", "FieldBytes", "Secrets", "SettingsReading", httpTypes]),
         module("Kerberos", ["Secrets", "ChallengeHandling", "CGSSAPI"]),
         // What a server's answers and a browser's recording tell of its login.
-        module("Learning", ["Basics", "Secrets", "ChallengeHandling", "SettingsReading", httpTypes]),
+        module("Learning", ["Basics", "FieldBytes", "Secrets", "ChallengeHandling", "SettingsReading", httpTypes]),
         module(
             "Credentials", ["Basics", "Secrets", "ChallengeHandling", "CLinux", "System", crypto, cryptoExtras]),
         .target(
             name: "ChallengeClient",
             dependencies: [
-                "Basics", "ChallengeHandling", "Secrets", "HTTPWire", "Curl", "EventLoop", "System", "CZlib", httpTypes,
+                "Basics", "ChallengeHandling", "FieldBytes", "Secrets", "HTTPWire", "Curl", "EventLoop", "System",
+                "CZlib",
+                httpTypes,
             ],
             swiftSettings: settings,
             // The archive, as for YAML.
@@ -334,7 +337,7 @@ case let part?:
     if part == "unit" {
         // What needs no C library of the system.
         let kept = [
-            "Basics", "CLinux", "ChallengeHandling", "EventLoop", "HTTPWire", "Learning", "Secrets",
+            "Basics", "CLinux", "ChallengeHandling", "EventLoop", "FieldBytes", "HTTPWire", "Learning", "Secrets",
             "SessionStoreModel",
             "SettingsReading", "SharedSessionSimulation", "SharedSessions", "System", "TestSupport",
         ]

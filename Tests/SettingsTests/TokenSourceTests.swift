@@ -160,7 +160,7 @@ struct TokenSourceTests {
             ("extract: { totp: /a }", "the name is not valid (use letters, digits, -, _ and .; not totp)"),
             (
                 "extract: { key: /a }",
-                "{key} is extracted but never sent: add `inject`, or a parameter of a later step"
+                "{key} is extracted but never sent: add `inject`, or a parameter of a later step, or put it into its `url`"
             ),
         ])
     func wrongExtraction(step: String, problem: String) {

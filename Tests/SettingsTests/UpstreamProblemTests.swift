@@ -160,9 +160,7 @@ struct PlaintextTests {
     @Test(
         "an address that only resembles a loopback address is not treated as one",
         arguments: [
-            "localhost.evil", "localhost.", "127.0.0.1.nip.io", "127.1", "0x7f.1", "0x7f.0.0.1", "0177.0.0.1",
-            "2130706433",
-            "127.0.0.1.evil", "127.0.0.256", "127.0.0.08", "127.0.0.010", "127.0.0", "evil-localhost",
+            "localhost.evil", "localhost.", "127.0.0.1.nip.io", "127.0.0.1.evil", "evil-localhost",
             "[::ffff:10.0.0.1]", "[::ffff:127.0.0.1]",
             "[::127.0.0.1]",
             "[::2]", "0.0.0.0", "[::]", "10.0.0.1", "ip6-localhost", "xlocalhost",
@@ -174,6 +172,20 @@ struct PlaintextTests {
         #expect(errors("https://\(host)/") == [])
         #expect(errors("http://\(host)/", ", http: \"2\"").isEmpty == isLocal)
     }
+
+    @Test(
+        "numbers of an IPv4 address are read as browsers and curl read them",
+        arguments: [
+            ("127.1", true), ("0x7f.1", true), ("0x7f.0.0.1", true), ("0177.0.0.1", true), ("2130706433", true),
+            ("127.0.0", true), ("127.0.0.010", true), ("10.1", false), ("0xa.1", false), ("167772161", false),
+        ])
+    func numbers(host: String, isLocal: Bool) {
+        #expect(errors("http://\(host)/").isEmpty == isLocal)
+        #expect(errors("https://\(host)/") == [])
+    }
+
+    @Test("numbers that are no IPv4 address are no host", arguments: ["127.0.0.256", "127.0.0.08", "1.2.3.4.5", "0x100000000"])
+    func wrongNumbers(host: String) { #expect(errors("https://\(host)/").count == 1) }
 
     @Test(
         "plaintext to loopback names and addresses is allowed",

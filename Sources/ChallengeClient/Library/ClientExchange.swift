@@ -254,12 +254,13 @@ extension ClientExchange: ExchangeCaller {
             let kind = FieldName(name.span, ByteRange(start: 0, end: name.count))
             if kind == .host || kind.isHopByHop { return }
             // The program's own field is sent, not a session's.
-            if field == .authorization { return fields.append(name: "Authorization", value: value.utf8.span) }
+            if field == .authorization { return fields.append(name: "Authorization", value: value.span) }
             if sessions.override(kind, named: name.span) { return }
-            if field == .cookie, cookies != nil { return lines.append(Array(value.utf8)) }
+            if field == .cookie, cookies != nil { return lines.append(value) }
             let isLimited = field == .acceptEncoding && sessions.limitsCodings
-            let sent = isLimited ? ReadableCodings.among(value) : value
-            fields.append(name: field.rawName.utf8.span, value: sent.utf8.span)
+            let sent =
+                isLimited ? Array(ReadableCodings.among(String(decoding: value, as: UTF8.self)).utf8) : value
+            fields.append(name: field.rawName.utf8.span, value: sent.span)
         }
         cookies?.write(mergedWith: lines, to: fields)
         if let upgrade = request.upgrade {

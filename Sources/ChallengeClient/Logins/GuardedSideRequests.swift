@@ -3,6 +3,7 @@
 
 internal import ChallengeHandling
 internal import EventLoop
+internal import FieldBytes
 internal import HTTPTypes
 
 /// Side requests of a login that is protected by a login page (WebSEAL in front of MobileFirst).
@@ -75,8 +76,8 @@ struct GuardedSideRequests: SideRequests {
         let sessions = pages.map { slot in gate.held(slot.key).flatMap { $0.isExpired(at: now) ? nil : $0 } }
         var request = request
         for cookies in sessions.compactMap(\.?.session.cookies) {
-            let own = cookies.merged(with: request.fields[values: .cookie], for: request.url, now: now)
-            request.fields[values: .cookie] = own.map { [String(decoding: $0, as: UTF8.self)] } ?? []
+            request.fields.set(
+                .cookie, to: cookies.merged(withLines: request.fields.bytes(of: .cookie), for: request.url, now: now))
         }
         let answer = try await direct.send(request)
         let examined = ExaminedResponse(
@@ -87,7 +88,7 @@ struct GuardedSideRequests: SideRequests {
             guard asked == .challenged() else { continue }
             return (answer, Met(slot: slot, generation: session?.generation, challenge: examined))
         }
-        for value in answer.fields[values: .setCookie] {
+        for value in answer.fields.bytes(of: .setCookie) {
             for session in sessions.compactMap(\.self) {
                 if session.session.cookies?.take(value, from: request.url, now: now) == true { break }
             }

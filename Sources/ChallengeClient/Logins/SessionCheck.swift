@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 internal import ChallengeHandling
+internal import FieldBytes
 internal import HTTPTypes
 internal import Secrets
 
@@ -52,7 +53,7 @@ struct SessionCheck {
             guard let signed = try? session.signer?.sign(signing) ?? SignedFields() else { return nil }
             for field in session.fields + signed.fields { request.fields[field.name] = field.value.revealText() }
             if let line = session.cookies?.merged(with: [], for: address, now: conversation.now()) {
-                request.fields[values: .cookie] = [String(decoding: line, as: UTF8.self)]
+                request.fields.set(.cookie, to: line)
             }
         }
         guard let response = try? await conversation.sideRequests.send(request),

@@ -95,13 +95,14 @@ final class SideTransfer: TransferOwner {
         }
         if isAlone { try easy.useOnce() }
         if let credential = request.connection { try stream.authenticateConnection(by: credential) }
+        if request.needsNewConnection { try easy.set(.freshConnect, true) }
         stream.fields.suppress("Expect")
         // The body should come unencoded (RFC 9110 §12.5.3); `complete` handles servers that compress nevertheless.
         if !request.fields.contains(.acceptEncoding) {
             try stream.fields.append(name: "Accept-Encoding", value: "identity")
         }
         try request.fields.forEachLine { (name, value) throws(CurlError) in
-            try stream.fields.append(name: name.rawName, value: value)
+            try stream.fields.append(name: name.rawName.utf8.span, value: value.span)
         }
     }
 

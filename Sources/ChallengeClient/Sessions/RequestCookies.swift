@@ -91,7 +91,7 @@ extension SessionFields {
         let url = plan.address(of: target)
         transfer.head.withSpan { bytes in
             for line in fields where line.kind == .setCookie {
-                let value = bytes.text(line.value)
+                let value = bytes.copy(line.value)
                 // No early exit: one line may be a cookie of two sessions at the same login.
                 var isHeld = false
                 for cookies in cookies where cookies.take(value, from: url, now: now) { isHeld = true }

@@ -3,6 +3,7 @@
 
 internal import ChallengeHandling
 internal import Curl
+internal import FieldBytes
 internal import HTTPTypes
 internal import HTTPWire
 
@@ -104,10 +105,20 @@ struct ScannedHead {
         for line in head.fields {
             if let kinds, !kinds.contains(line.kind) { continue }
             guard let name = HTTPField.Name(bytes.text(line.name)) else { continue }
-            fields.append(HTTPField(name: name, value: bytes.text(line.value)))
+            fields.append(HTTPField(name: name, value: Self.value(of: line, in: bytes)))
         }
         status = head.status
         self.fields = fields
+    }
+
+    /// Returns the bytes of a value, which are opaque (RFC 9110 §5.5) and may go back to the server.
+    ///
+    /// If reading them as text would be slow, they are the bytes of the text with broken runs of combining marks.
+    private static func value(of line: FieldLine, in bytes: Span<UInt8>) -> [UInt8] {
+        let value = bytes.copy(line.value)
+        if value.allSatisfy({ $0 < 0x80 }) { return value }
+        let text = bytes.text(line.value)
+        return String(decoding: value, as: UTF8.self).utf8.elementsEqual(text.utf8) ? value : Array(text.utf8)
     }
 }
 
@@ -131,18 +142,17 @@ extension HTTPFields {
     /// A request has at most one `Cookie` line (RFC 6265 §5.4), but the setter `fields[.cookie]` splits its value into one field for
     /// each cookie, as HTTP/2 allows (RFC 9113 §8.2.3). Servers join such lines by commas and lose the session.
     func forEachLine<Failure>(
-        _ body: (_ name: HTTPField.Name, _ value: String) throws(Failure) -> Void
+        _ body: (_ name: HTTPField.Name, _ value: [UInt8]) throws(Failure) -> Void
     ) throws(Failure) {
         var hasCookie = false
         for field in self {
             guard field.name == .cookie else {
-                try body(field.name, field.value)
+                try body(field.name, unsafe field.withUnsafeBytesOfValue { unsafe Array($0) })
                 continue
             }
             guard !hasCookie else { continue }
             hasCookie = true
-            // The getter joins the lines by "; ".
-            try body(field.name, self[.cookie] ?? "")
+            try body(field.name, Array(bytes(of: .cookie).joined(separator: "; ".utf8)))
         }
     }
 }

@@ -20,10 +20,16 @@ public struct CookieJar: Sendable, Equatable {
     /// Creates an empty jar.
     public init() {}
 
-    /// Stores one `Set-Cookie` value from `url` (RFC 6265 §5.2, §5.3). `now` is in milliseconds since 1970. An expired
-    /// one removes the cookie. Returns `false` if the line is refused and nothing changed.
+    /// Stores the text of one `Set-Cookie` value, like `store(_:from:now:)` of its bytes.
     @discardableResult
     public mutating func store(_ setCookie: String, from url: WebURL, now: Int64) -> Bool {
+        store(Array(setCookie.utf8), from: url, now: now)
+    }
+
+    /// Stores one `Set-Cookie` value from `url` (RFC 6265bis §5.6, §5.7). `now` is in milliseconds since 1970. An expired
+    /// one removes the cookie. Returns `false` if the line is refused and nothing changed.
+    @discardableResult
+    public mutating func store(_ setCookie: [UInt8], from url: WebURL, now: Int64) -> Bool {
         guard let line = SetCookie(setCookie, now: now), var cookie = Cookie(line, from: url, now: now) else {
             return false
         }
@@ -46,7 +52,7 @@ public struct CookieJar: Sendable, Equatable {
     }
 
     /// Removes all cookies of that name.
-    public mutating func remove(name: String) { cookies.removeAll { $0.name == name } }
+    public mutating func remove(name: String) { cookies.removeAll { $0.name == CookieName(name) } }
 
     /// Returns the value of `Cookie` in a request to `url` at `now`: `name=value; name=value`. The longest path comes
     /// first, then the oldest cookie (RFC 6265 §5.4). `nil` without a matching cookie.
@@ -56,16 +62,16 @@ public struct CookieJar: Sendable, Equatable {
 
     /// Returns the value of the first cookie of that name in a request to `url` at `now`.
     func value(of name: String, for url: WebURL, now: Int64) -> Secret? {
-        let found = cookies.filter { $0.name == name && !$0.hasEnded(at: now) && $0.goes(to: url) }
+        let found = cookies.filter { $0.name == CookieName(name) && !$0.hasEnded(at: now) && $0.goes(to: url) }
         let longest = found.map(\.path.utf8.count).max()
         return found.first { $0.path.utf8.count == longest }?.value
     }
 
     /// The names of all cookies.
-    public var names: Set<String> { Set(cookies.map(\.name)) }
+    public var names: Set<String> { Set(cookies.map(\.name.text)) }
 
     /// Returns whether there is a cookie of that name.
-    public func contains(name: String) -> Bool { cookies.contains { $0.name == name } }
+    public func contains(name: String) -> Bool { cookies.contains { $0.name == CookieName(name) } }
 
     /// True if there are no cookies.
     public var isEmpty: Bool { cookies.isEmpty }
@@ -88,7 +94,7 @@ extension CookieJar {
     /// Shares the cookies of these names with callers. A response may set them, and a caller's own value replaces the
     /// stored one.
     mutating func pass(names: Set<String>) {
-        for index in cookies.indices { cookies[index].reachesCallers = names.contains(cookies[index].name) }
+        for index in cookies.indices { cookies[index].reachesCallers = names.contains(cookies[index].name.text) }
     }
 
     /// True if a cookie belongs to the session alone.
@@ -97,10 +103,10 @@ extension CookieJar {
     /// Applies a `Set-Cookie` of a response to a request with these cookies. A cookie of equal name, domain and path
     /// renews or removes the stored one (RFC 6265 §5.3, step 11); any other belongs to the caller. Returns whether the
     /// line must be withheld from the caller.
-    mutating func renew(_ setCookie: String, from url: WebURL, now: Int64) -> Bool {
-        guard let name = SetCookie.name(in: setCookie) else { return false }
+    mutating func renew(_ setCookie: [UInt8], from url: WebURL, now: Int64) -> Bool {
+        let name = SetCookie.name(in: setCookie)
         let namesakes = cookies.indices.filter {
-            !cookies[$0].reachesCallers && cookies[$0].name.utf8.elementsEqual(name.utf8)
+            !cookies[$0].reachesCallers && cookies[$0].name == name
         }
         guard !namesakes.isEmpty else { return false }
         // User agents ignore such a line, and its value may be the session's.
@@ -124,7 +130,7 @@ extension CookieJar {
 
 /// One stored cookie (RFC 6265 §5.3).
 struct Cookie: Sendable, Equatable {
-    let name: String
+    let name: CookieName
     let value: Secret
     /// The domain in lower case, without a leading dot.
     let domain: String
@@ -157,9 +163,12 @@ struct Cookie: Sendable, Equatable {
         guard !line.isSecure || Self.isTrustworthy(url.origin) else { return nil }
         path = line.path ?? Self.defaultPath(url.path)
         // Names with these prefixes have requirements (RFC 6265bis §4.1.3); a cookie that violates them is refused.
-        let prefix = line.name.lowercased()
-        if prefix.hasPrefix("__secure-"), !line.isSecure { return nil }
-        if prefix.hasPrefix("__host-"), !line.isSecure || line.domain != nil || path != "/" { return nil }
+        // Without a name, the value could be read as one (RFC 6265bis §5.7, step 22).
+        let prefix = line.name.isEmpty ? CookieName(line.value.revealBytes()) : line.name
+        let isOfHost = prefix.hasPrefix(lowercased: "__host-")
+        if line.name.isEmpty, isOfHost || prefix.hasPrefix(lowercased: "__secure-") { return nil }
+        if prefix.hasPrefix(lowercased: "__secure-"), !line.isSecure { return nil }
+        if isOfHost, !line.isSecure || line.domain != nil || path != "/" { return nil }
         name = line.name
         value = line.value
         isSecure = line.isSecure
@@ -175,10 +184,13 @@ struct Cookie: Sendable, Equatable {
             && left.reachesCallers == right.reachesCallers
     }
 
+    /// The text before the value in a request's field; none if there is no name (RFC 6265bis §5.8.3).
+    var namePrefix: [UInt8] { name.isEmpty ? [] : name.utf8 + [UInt8(ascii: "=")] }
+
     /// Returns whether `other` replaces this cookie (RFC 6265 §5.3, step 11).
     func isSame(as other: Cookie) -> Bool {
         // Compared as bytes: strings are equal even if one character is encoded in two ways.
-        name.utf8.elementsEqual(other.name.utf8) && domain == other.domain && path.utf8.elementsEqual(other.path.utf8)
+        name == other.name && domain == other.domain && path.utf8.elementsEqual(other.path.utf8)
     }
 
     /// Returns whether this secure cookie would be shadowed by `other`, set without TLS.

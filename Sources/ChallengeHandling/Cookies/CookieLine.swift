@@ -15,7 +15,7 @@ package final class CookieLine: Sendable {
     init(_ cookies: [Cookie]) {
         self.cookies = cookies
         field = cookies.isEmpty ? nil : Self.text(of: cookies)
-        names = Dictionary(cookies.map { (Array($0.name.utf8), $0.reachesCallers) }) { $0 && $1 }
+        names = Dictionary(cookies.map { ($0.name.utf8, $0.reachesCallers) }) { $0 && $1 }
     }
 
     /// Merges the session's cookies with a caller's `lines` into one field. `nil` if nothing is left.
@@ -46,8 +46,7 @@ package final class CookieLine: Sendable {
         var text = SecretBuilder(capacity: 256)
         for cookie in cookies {
             if text.count > 0 { text.append("; ") }
-            text.append(cookie.name)
-            text.append("=")
+            text.append(cookie.namePrefix)
             text.append(cookie.value)
         }
         return text.finish()

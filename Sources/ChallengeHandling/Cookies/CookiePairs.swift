@@ -33,9 +33,9 @@ package struct CookiePairs {
         pairs.removeAll { line.names[$0.name] == false }
         let former = Set(pairs.map(\.name))
         for cookie in line.cookies {
-            let name = Array(cookie.name.utf8)
+            let name = cookie.name.utf8
             guard !former.contains(name) else { continue }
-            var text = name + [UInt8(ascii: "=")]
+            var text = cookie.namePrefix
             cookie.value.withBytes { value in
                 for index in value.indices { text.append(value[index]) }
             }

@@ -4,9 +4,12 @@
 internal import Basics
 internal import Secrets
 
-/// One parsed `Set-Cookie` line (RFC 6265 §5.2).
+/// One parsed `Set-Cookie` line (RFC 6265bis §5.6), as browsers parse it.
+///
+/// Name and value are bytes that go back as they came: with quotation marks, and in whatever encoding.
 struct SetCookie {
-    let name: String
+    /// The name; empty for a line without `=`, or with nothing before it.
+    let name: CookieName
     let value: Secret
     /// The domain without its leading dot, in lower case; `nil` if missing.
     private(set) var domain: String?
@@ -24,29 +27,34 @@ struct SetCookie {
     /// The maximum lifetime of 400 days (RFC 6265bis §5.5).
     private static let longestAge: Int64 = 400 * 86400
 
-    /// Parses `text`; `nil` if no cookie is set: no name, no `=`, a control character, or too long.
-    init?(_ text: String, now: Int64) {
-        let bytes = text.utf8
+    /// Parses a line; `nil` if no cookie is set: neither name nor value, a control character, or too long.
+    init?(_ bytes: some BidirectionalCollection<UInt8>, now: Int64) {
+        let bytes = Array(bytes)
         guard bytes.count <= Self.limit, bytes.allSatisfy({ ($0 >= 0x20 && $0 != 0x7F) || $0 == 0x09 }) else {
             return nil
         }
         let parts = bytes.split(separator: UInt8(ascii: ";"), omittingEmptySubsequences: false)
-        guard let (name, value) = parts.first.flatMap(Self.pair), let value, !name.isEmpty,
-            name.utf8.count + value.utf8.count <= CookieJar.sizeLimit
+        guard let (name, value) = parts.first.map(Self.nameAndValue), !name.isEmpty || !value.isEmpty,
+            name.utf8.count + value.count <= CookieJar.sizeLimit
         else { return nil }
-        self.name = String(name)
-        self.value = Secret(String(value))
+        // Browsers refuse these: a tab within, and a value without a name that would read as a name and a value.
+        guard !name.utf8.contains(0x09), !value.contains(0x09), !name.isEmpty || !value.contains(UInt8(ascii: "="))
+        else { return nil }
+        self.name = name
+        self.value = Secret(value)
         var expires: Int64?
         var maximumAge: Int64?
         for part in parts.dropFirst() {
-            guard let (name, value) = Self.pair(part), (value?.utf8.count ?? 0) <= Self.attributeLimit else { continue }
+            let (name, bytes) = Self.pair(part)
+            guard (bytes?.count ?? 0) <= Self.attributeLimit else { continue }
+            let value = String(decoding: bytes ?? [], as: UTF8.self)
             // The last of repeated attributes counts (RFC 6265 §5.3).
-            switch name.lowercased() {
-            case "domain": domain = Self.domain(value ?? "") ?? domain
-            case "expires": expires = value.flatMap { CookieDate.moment(String($0)) } ?? expires
-            case "max-age": maximumAge = value.flatMap { Self.age($0, now: now) } ?? maximumAge
-            case "path": path = value.flatMap { $0.utf8.first == UInt8(ascii: "/") ? String($0) : nil }
-            case "samesite": sameSite = SameSite(value ?? "")
+            switch String(decoding: name, as: UTF8.self).lowercased() {
+            case "domain": domain = Self.domain(value[...])
+            case "expires": expires = CookieDate.moment(value) ?? expires
+            case "max-age": maximumAge = Self.age(value[...], now: now)
+            case "path": path = value.utf8.first == UInt8(ascii: "/") ? value : nil
+            case "samesite": sameSite = SameSite(value[...])
             case "secure": isSecure = true
             default: continue
             }
@@ -54,27 +62,31 @@ struct SetCookie {
         expiresAt = maximumAge ?? expires
     }
 
-    /// Returns the name in `text`, even if the line may not set anything. `nil` without a name or `=`.
-    static func name(in text: String) -> String? {
-        guard let (name, value) = pair(text.utf8.prefix { $0 != UInt8(ascii: ";") }), value != nil, !name.isEmpty else {
-            return nil
-        }
-        return String(name)
+    /// Parses the text of a line.
+    init?(_ text: String, now: Int64) { self.init(Array(text.utf8), now: now) }
+
+    /// Returns the name in a line, even if the line may not set anything.
+    static func name(in line: some Collection<UInt8>) -> CookieName {
+        nameAndValue(Array(line.prefix { $0 != UInt8(ascii: ";") })[...]).name
+    }
+
+    /// Returns name and value of the first part. Without `=` all of it is the value (RFC 6265bis §5.6, step 3).
+    private static func nameAndValue(_ part: ArraySlice<UInt8>) -> (name: CookieName, value: ArraySlice<UInt8>) {
+        let (name, value) = pair(part)
+        return value.map { (CookieName(name), $0) } ?? (CookieName([]), name)
     }
 
     /// Returns name and value around the first `=`, trimmed; no value without `=`.
-    private static func pair(_ part: Substring.UTF8View) -> (name: Substring, value: Substring?)? {
-        let pair = part.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
-        guard let name = pair.first else { return nil }
-        return (trimmed(Substring(name)), pair.count == 2 ? trimmed(Substring(pair[1])) : nil)
+    private static func pair(_ part: ArraySlice<UInt8>) -> (name: ArraySlice<UInt8>, value: ArraySlice<UInt8>?) {
+        let sign = part.firstIndex(of: UInt8(ascii: "="))
+        return (trimmed(part[..<(sign ?? part.endIndex)]), sign.map { trimmed(part[($0 + 1)...]) })
     }
 
-    private static func trimmed(_ text: Substring) -> Substring {
-        // Trimmed as bytes: a blank with a combining accent is another `Character`.
-        var bytes = text.utf8
+    private static func trimmed(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+        var bytes = bytes
         while bytes.first == 0x20 || bytes.first == 0x09 { bytes.removeFirst() }
         while bytes.last == 0x20 || bytes.last == 0x09 { bytes.removeLast() }
-        return Substring(bytes)
+        return bytes
     }
 
     /// Returns the domain in `value` (RFC 6265 §5.2.3). A trailing dot is ignored.

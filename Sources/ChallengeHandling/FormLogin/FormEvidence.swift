@@ -56,6 +56,8 @@ struct FormEvidence {
             guard case .accepted = piece.meaning else { return isBack && !loginPage.isInPlace ? piece : piece.foreign }
             return piece
         }
+        // Heads of redirects are the server's. A cookie may be set by any of them.
+        pieces += page.redirects.flatMap { configured($0, "a redirect after it") }.filter { $0.meaning == .accepted }
         let sentence = "the redirect leads to the login page"
         if page.isAskedByRedirect {
             pieces.append(Evidence(.answer, .rejected(.wrong), sentence))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import FieldBytes
 internal import HTTPTypes
 internal import Secrets
 
@@ -15,6 +16,8 @@ struct GatewayClient {
         var isAskedByRedirect = false
         /// True if a redirect led to the page, to an address whose path names a login.
         var isLed = false
+        /// The heads of the redirects to the page.
+        var redirects: [ExaminedResponse] = []
     }
 
     /// The redirects to follow to a page.
@@ -78,37 +81,67 @@ struct GatewayClient {
     ) async throws(LoginFailure) -> Page {
         var address = address
         var page = Page(response: ExaminedResponse(status: 0, url: address))
+        var visited: Set<WebURL> = [address]
         for _ in 0...Self.redirectLimit {
             var request = SideRequest(
                 method: .get, url: address, fields: [.accept: SideRequest.pageTypes], timeout: timeout)
             request.allowsPartialBody = true
-            let response = try await send(request, step)
+            let response = try await send(request, step, isPage: true)
             page.response = response
             if self.asksForLogin(response) {
                 page.asksForLogin = true
                 page.isAskedByRedirect = page.isAskedByRedirect || (300...399).contains(response.status)
             }
-            guard redirects == .all || redirects == .untilLoginPage && !page.asksForLogin,
-                let next = Self.redirectWithinOrigin(in: response)
-            else { return page }
-            page.isLed = page.isLed || next.path != address.path && next.namesLogin
-            address = next
+            guard redirects == .all || redirects == .untilLoginPage && !page.asksForLogin else { return page }
+            switch next(after: page, visited, step) {
+            case nil: return page
+            case (let next, let isServers)?:
+                page.isLed = page.isLed || isServers && next.path != address.path && next.namesLogin
+                address = next
+            }
+            visited.insert(address)
+            var head = response
+            head.body = nil
+            page.redirects.append(head)
         }
         throw failure("The server answers with more than \(Self.redirectLimit) redirects, one after the other.")
     }
 
+    /// Returns the address within the origin to which a page leads, by a redirect or by a refresh of a page that asks for no
+    /// login. `isServers`: the server led there, not a page that others may have written.
+    private func next(
+        after page: Page, _ visited: Set<WebURL>, _ step: String
+    ) -> (address: WebURL, isServers: Bool)? {
+        let response = page.response
+        switch ResponseRedirect(of: response) {
+        case .to(let next): return next.origin == response.url.origin ? (next, true) : nil
+        case .unreadable(let fault):
+            report("\(step): the redirect is not followed, its address \(fault.reason)")
+            return nil
+        case .none: break
+        }
+        guard !page.asksForLogin, let refresh = PageRefresh(of: response), !visited.contains(refresh.target),
+            refresh.target.origin == response.url.origin
+        else { return nil }
+        report("\(step): the page leads to \(refresh.target.path) by a refresh")
+        // Somebody who may put a page into a folder may put another one beside it.
+        let isServers = refresh.isOfField || response.status >= 400 || !refresh.target.isBeside(response.url)
+        return (refresh.target, isServers)
+    }
+
     /// Sends one request with its cookies, and stores the cookies of the answer. `site`: relation to the page before.
+    /// `isPage`: it has no effects, and may be sent twice.
     mutating func send(
-        _ request: SideRequest, _ step: String, from site: RequestSite = .same
+        _ request: SideRequest, _ step: String, from site: RequestSite = .same, isPage: Bool = false
     ) async throws(LoginFailure) -> ExaminedResponse {
         var request = request
         if let cookies = jar.header(for: request.url, now: conversation.now(), in: site) {
-            request.fields[values: .cookie] = [cookies.revealText()]
+            request.fields.set(.cookie, to: cookies.revealBytes())
         }
         for field in session?.fields ?? [] { request.fields[field.name] = field.value.revealText() }
         let answer: SideResponse
         do throws(SideRequestError) {
-            answer = try await conversation.sideRequests.send(request)
+            answer = try await isPage ? sendTwice(request, step) : conversation.sideRequests.send(request)
         } catch {
             report("\(step): no answer, \(error.reason)")
             throw noAnswer(error, step)
@@ -117,7 +150,7 @@ struct GatewayClient {
         if answer.status == 200, answer.body.isEmpty, let coding = answer.fields[.contentEncoding] {
             report("\(step): the answer cannot be read, its content coding is \(ServerText.name(coding))")
         }
-        for value in answer.fields[values: .setCookie] {
+        for value in answer.fields.bytes(of: .setCookie) {
             let isKept = jar.store(value, from: request.url, now: conversation.now())
             _ = session?.cookies?.take(value, from: request.url, now: conversation.now())
             if !isKept { report("\(step): a cookie that this address may not set was refused") }
@@ -135,11 +168,46 @@ struct GatewayClient {
     mutating func submit(
         _ request: SideRequest, _ step: String, isFirst: Bool = true, of use: CredentialUse
     ) async throws(LoginFailure) -> ExaminedResponse {
+        var request = request
+        var answer: ExaminedResponse
         do throws(LoginFailure) {
-            return try await send(request, step)
+            answer = try await send(request, step)
         } catch {
             if isFirst, error.isUnsent { await use.withdrawSubmission(in: conversation) }
             throw error
+        }
+        for _ in 0..<Self.redirectLimit {
+            guard let again = repetition(of: request, after: answer) else { break }
+            guard again.isSpelling(of: request.url) else {
+                faults.insert(
+                    "the server asked to send the form again to another address, \(again.path), which `login.url` may name"
+                )
+                break
+            }
+            request.url = again
+            answer = try await send(request, step)
+        }
+        return answer
+    }
+
+    /// Returns the address within the origin to which a redirect sends a request again, with its body: browsers do so after 307
+    /// and 308 (RFC 9110 §15.4.8), other redirects lead to a page.
+    func repetition(of request: SideRequest, after answer: ExaminedResponse) -> WebURL? {
+        guard [307, 308].contains(answer.status), request.method != .get, request.method != .head else { return nil }
+        return Self.redirectWithinOrigin(in: answer)
+    }
+
+    /// Sends a request for a page, once more on a new connection if the first one was lost: a server that starts anew closes
+    /// those that it has.
+    private func sendTwice(_ request: SideRequest, _ step: String) async throws(SideRequestError) -> SideResponse {
+        do throws(SideRequestError) {
+            return try await conversation.sideRequests.send(request)
+        } catch {
+            guard error.kind == .unreachable, !error.isUnsent else { throw error }
+            report("\(step): \(error.reason); it is sent once more, on a new connection")
+            var request = request
+            request.needsNewConnection = true
+            return try await conversation.sideRequests.send(request)
         }
     }
 
@@ -152,7 +220,7 @@ struct GatewayClient {
     }
 
     /// Stores a cookie of a response that another client received.
-    mutating func store(_ setCookie: String, from url: WebURL) {
+    mutating func store(_ setCookie: [UInt8], from url: WebURL) {
         jar.store(setCookie, from: url, now: conversation.now())
     }
 
@@ -249,10 +317,7 @@ struct GatewayClient {
 
     /// Returns the address that a redirect names (RFC 9110 §15.4).
     static func redirect(in response: ExaminedResponse) -> WebURL? {
-        guard [301, 302, 303, 307, 308].contains(response.status), let location = response.fields[.location] else {
-            return nil
-        }
-        return response.url.resolving(location)
+        response.redirectTarget
     }
 
     /// Returns the address that a redirect within the origin names. No other redirect is followed.
@@ -266,6 +331,10 @@ struct GatewayClient {
         _ reference: String?, at address: WebURL, else other: WebURL
     ) throws(LoginFailure) -> WebURL {
         guard let reference else { return other }
+        guard let reference = AddressTemplate.filled(reference, with: extracted) else {
+            throw failure(
+                "A value of `login.extract` is empty or only dots, which an address of the login cannot contain.")
+        }
         guard let resolved = address.resolving(reference) else {
             throw failure("An address of the login is not valid. Check `login`.")
         }

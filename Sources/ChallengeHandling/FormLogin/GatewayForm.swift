@@ -234,6 +234,15 @@ struct GatewayForm {
     /// Returns the form's action. Throws if a page would send a secret to another origin.
     private func requireAction(of form: HTMLPage.Form, _ client: GatewayClient) throws(LoginFailure) -> WebURL {
         guard let url = action(of: form) else {
+            if let written = form.action, !written.isEmpty {
+                do throws(AddressFault) {
+                    _ = try WebURL(reading: written.utf8, at: base)
+                } catch {
+                    throw client.failure(
+                        "The address of the form on the login page \(error.reason), so nothing was sent. Set `login.url` to "
+                            + "the address that receives the form.", page)
+                }
+            }
             throw client.failure(
                 "The form of the login page goes to another server, so nothing was sent. If that is right, set "
                     + "`login.url` to its address.", page)

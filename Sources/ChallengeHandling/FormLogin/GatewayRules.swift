@@ -171,11 +171,12 @@ public struct GatewayDetector: ChallengeDetector {
         return inspection.first(of: matchers)?.summary
     }
 
-    /// Returns whether the path of a redirect within the origin, not its query, has a word of a login page.
+    /// Returns whether the path of a redirect or refresh within the origin, not its query, has a word of a login page.
     private func seemsToLeadToLogin(_ response: ExaminedResponse, _ inspection: inout ResponseInspection) -> Bool {
-        guard !hints.isEmpty, inspection.matchAny(hints) == .matches,
-            let next = GatewayClient.redirectWithinOrigin(in: response)
-        else { return false }
+        guard !hints.isEmpty else { return false }
+        let isRedirect = inspection.matchAny(hints) == .matches
+        let target = isRedirect ? response.redirectTarget : PageRefresh(of: response)?.target
+        guard let next = target, next.origin == response.url.origin else { return false }
         let path = Array(next.path.utf8)
         return hints.contains { $0.redirectTo.allSatisfy { path.containsWord(lowercased: Array($0.utf8)) } }
     }

@@ -128,9 +128,10 @@ extension GatewaySettings {
             // A cookie is sent anyway: extracted, it is evidence.
             for part in step.extraction.parts where !used.contains(part.name) && !part.source.isCookie {
                 login?.report(
-                    "{\(part.name)} is extracted but never sent: add `inject`, or a parameter of a later step")
+                    "{\(part.name)} is extracted but never sent: add `inject`, or a parameter of a later step, or put it into its `url`"
+                )
             }
-            used.formUnion(step.fieldNames)
+            used.formUnion(step.fieldNames.union(step.namesInAddresses))
         }
     }
 

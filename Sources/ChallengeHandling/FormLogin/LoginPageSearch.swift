@@ -153,6 +153,18 @@ extension WebURL {
         return folders
     }
 
+    /// Returns true if the path is `other`'s but for a slash at its end.
+    func isSpelling(of other: WebURL) -> Bool {
+        func bare(_ path: String) -> Substring { path.hasSuffix("/") ? path.dropLast() : path[...] }
+        return origin == other.origin && bare(path) == bare(other.path)
+    }
+
+    /// Returns true if the address is in a folder, and `other` is somewhere in the topmost folder of that.
+    func isBeside(_ other: WebURL) -> Bool {
+        let own = path.split(separator: "/")
+        return own.count > 1 && own[0] == other.path.split(separator: "/").first
+    }
+
     /// The path without parameters (`;jsessionid=…`), in which frameworks keep volatile values.
     var pathWithoutParameters: String { String(path.prefix { $0 != ";" }) }
 }

@@ -77,7 +77,7 @@ extension LoginStep {
             "Origins of the identity providers to which the upstream sends its users, in the first step only.")
         static let target = Key(
             "url", .target, without: "the preset's; required with `none`",
-            "Address of the step; `form` is the action of the page's own form, at the same origin only.")
+            "Address of the step, with `{name}` for extracted values; `form` is the page's own form, at the same origin.")
         static let method = Key(
             "method", .method, default: LoginStep().method,
             "Method of the step; with `GET`, the parameters are sent as the query.")
@@ -225,6 +225,13 @@ extension LoginStep {
     /// The fields of the credential, and the extracted values, that the step sends.
     var fieldNames: Set<String> {
         parameters.fieldNames.union(headers.fieldNames).union(document?.fieldNames ?? [])
+    }
+
+    /// The names in braces in the addresses of the step, which values of earlier answers replace.
+    var namesInAddresses: Set<String> {
+        var names = page.map { AddressTemplate.names(in: $0.text) } ?? []
+        if case .address(let address)? = target { names.formUnion(AddressTemplate.names(in: address.text)) }
+        return names
     }
 
     func add(to terms: inout LoginTerms, as key: String) {

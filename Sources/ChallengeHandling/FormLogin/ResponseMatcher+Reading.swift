@@ -23,7 +23,8 @@ extension ResponseMatcher {
             "json", ValueForm("mapping of JSON pointers to texts") { ResponseMatcher.jsonMatchers($0) }, without: "any",
             "Values in the first 64 KiB of a JSON body (RFC 6901) that contain, or are, the text.")
         static let redirectTo = Key(
-            "redirect-to", .list(of: .word), without: "any", "Texts that the `Location` field must contain.")
+            "redirect-to", .list(of: .word), without: "any",
+            "Texts that the `Location` field must contain, as written or as the whole address that it means.")
         static let contentType = Key(
             "content-type", .list(of: .mediaType), without: "any", "Media types; the response must have one of them.")
         static let formAction = Key(

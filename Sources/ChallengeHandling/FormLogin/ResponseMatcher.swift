@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 internal import Basics
+internal import FieldBytes
 public import HTTPTypes
 internal import Secrets
 
@@ -174,7 +175,11 @@ struct ResponseInspection {
         guard matchesFields(matcher) else { return false }
         guard !matcher.redirectTo.isEmpty || matcher.redirectParameter != nil else { return true }
         guard (300...399).contains(response.status), let location = response.fields[.location] else { return false }
-        guard matcher.redirectTo.allSatisfy(location.containsText) else { return false }
+        // A relative address is compared as written, and as the whole address that it means.
+        let resolved = ResponseRedirect(locationsOf: response).target?.description ?? ""
+        guard matcher.redirectTo.allSatisfy({ location.containsText($0) || resolved.containsText($0) }) else {
+            return false
+        }
         guard let parameter = matcher.redirectParameter else { return true }
         let query = location.utf8.drop { $0 != UInt8(ascii: "?") }.dropFirst().prefix { $0 != UInt8(ascii: "#") }
         return FormEncoding.value(of: parameter.name, in: Substring(query)) == parameter.value
@@ -249,11 +254,11 @@ extension SetCookie {
     static func namesSet(by fields: HTTPFields) -> Set<String> {
         let past: Int64 = 946_684_800_000
         var names: Set<String> = []
-        for value in fields[values: .setCookie] {
+        for value in fields.bytes(of: .setCookie) {
             guard let cookie = SetCookie(value, now: past), !cookie.value.isEmpty,
                 cookie.expiresAt.map({ $0 > past }) ?? true
             else { continue }
-            names.insert(cookie.name)
+            names.insert(cookie.name.text)
         }
         return names
     }

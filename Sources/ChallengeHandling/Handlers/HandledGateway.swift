@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import FieldBytes
 internal import HTTPTypes
 
 /// Detector and login for a `GatewayChallengeHandler`.
@@ -142,7 +143,7 @@ struct HandledGatewayLogin: SessionLogin {
             throw client.failure("The challenged address is not one that a login may request.", met)
         }
         guard met.method != .get, met.method != .head else { return nil }
-        for value in met.fields[values: .setCookie] { client.store(value, from: met.url) }
+        for value in met.fields.bytes(of: .setCookie) { client.store(value, from: met.url) }
         return LoginPage(address: address, source: callers, page: .init(response: met, asksForLogin: true))
     }
 

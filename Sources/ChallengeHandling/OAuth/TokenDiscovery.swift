@@ -93,7 +93,7 @@ public final class TokenDiscovery: Sendable {
             return addresses[0] == addresses[1] ? [addresses[0]] : addresses
         }
         guard written.count == 1 else { throw failure("The challenge names several `resource_metadata`") }
-        guard let address = WebURL(text), address.origin == resource.origin else {
+        guard let address = try? WebURL(reading: text.utf8), address.origin == resource.origin else {
             throw failure(
                 "The challenge's `resource_metadata` is not at the upstream's own origin (RFC 9728 §7.3), so it was not "
                     + "requested")
@@ -112,7 +112,8 @@ public final class TokenDiscovery: Sendable {
             found = try await fetch(address, "resource metadata", in: conversation)
         }
         guard let metadata = found else { throw failure("\(what) does not exist (status 404)") }
-        guard let text = metadata["resource"]?.stringValue, let named = WebURL(text), Self.covers(named, text, url)
+        guard let text = metadata["resource"]?.stringValue, let named = try? WebURL(reading: text.utf8),
+            Self.covers(named, text, url)
         else {
             throw failure("\(what) belongs to another resource (RFC 9728 §3.3)")
         }
@@ -138,7 +139,11 @@ public final class TokenDiscovery: Sendable {
             }
             // Servers may ask for certificates at another address only (RFC 8705 §5).
             let alias = usesCertificate ? metadata["mtls_endpoint_aliases"]?["token_endpoint"] : nil
-            guard let endpoint = (alias ?? metadata["token_endpoint"])?.stringValue.flatMap({ WebURL($0) }) else {
+            guard
+                let endpoint = (alias ?? metadata["token_endpoint"])?.stringValue.flatMap({
+                    try? WebURL(reading: $0.utf8)
+                })
+            else {
                 throw failure("\(what) names no token endpoint")
             }
             guard endpoint.origin == server.url.origin else {

@@ -37,7 +37,7 @@ struct TagName: Equatable {
     /// Length of the longest name of an element without markup.
     static let longestRaw = 9
 
-    static let script = TagName("script"), plaintext = TagName("plaintext")
+    static let noscript = TagName("noscript"), plaintext = TagName("plaintext"), script = TagName("script")
 
     private let code: UInt64
     private(set) var element: Element

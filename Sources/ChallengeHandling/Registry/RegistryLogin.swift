@@ -158,7 +158,7 @@ public final class RegistryService: Sendable {
     /// Adopts the name in a challenge, or returns an objection. The owner of a registry must not choose the receiver of
     /// the password.
     func learn(_ challenge: RegistryChallenge) -> String? {
-        guard WebURL(challenge.realm) == url else {
+        guard WebURL(challenge.realm) == url || (try? WebURL(reading: challenge.realm.utf8)) == url else {
             return
                 "The registry names another token service than `token.url`. Nothing was sent there; check `token.url`."
         }

@@ -117,7 +117,7 @@ extension CookieJar {
     func write(to writer: inout ImageWriter) {
         writer.append(UInt16(clamping: cookies.count))
         for cookie in cookies {
-            writer.append(cookie.name)
+            writer.append(cookie.name.utf8)
             writer.append(cookie.value)
             writer.append(cookie.domain)
             writer.append(byte: (cookie.isHostOnly ? 1 : 0) | (cookie.reachesCallers ? Cookie.callersBit : 0))
@@ -132,10 +132,11 @@ extension CookieJar {
         self.init()
         for _ in 0..<(try reader.count(atMost: Self.limit)) {
             let place = reader.position
-            let (name, value, domain) = (try reader.line(), try reader.fieldValue(), try reader.line())
+            let (name, value, domain) = (try reader.fieldValue(), try reader.fieldValue(), try reader.line())
             let kind = try reader.byte()
             var cookie = Cookie(
-                name: name, value: value, domain: domain, isHostOnly: kind & 1 == 1, path: try reader.line(),
+                name: CookieName(name.revealBytes()), value: value, domain: domain, isHostOnly: kind & 1 == 1,
+                path: try reader.line(),
                 isSecure: try reader.flag(), expiresAt: try reader.optionalInt64())
             cookie.reachesCallers = kind & Cookie.callersBit != 0
             guard kind <= 1 | Cookie.callersBit, cookie.isWellFormed, !cookies.contains(where: cookie.isSame) else {
@@ -151,7 +152,8 @@ extension Cookie {
     fileprivate static let callersBit: UInt8 = 2
 
     init(
-        name: String, value: Secret, domain: String, isHostOnly: Bool, path: String, isSecure: Bool, expiresAt: Int64?
+        name: CookieName, value: Secret, domain: String, isHostOnly: Bool, path: String, isSecure: Bool,
+        expiresAt: Int64?
     ) {
         self.name = name
         self.value = value
@@ -168,7 +170,8 @@ extension Cookie {
             for index in bytes.indices where bytes[index] == UInt8(ascii: ";") { return true }
             return false
         }
-        return !name.isEmpty && !name.utf8.contains { $0 == UInt8(ascii: ";") || $0 == UInt8(ascii: "=") }
+        return (!name.isEmpty || !value.isEmpty)
+            && !name.utf8.contains { $0 == UInt8(ascii: ";") || $0 == UInt8(ascii: "=") }
             && !hasSemicolon
             && name.utf8.count + value.count <= CookieJar.sizeLimit && !domain.isEmpty && path.hasPrefix("/")
     }

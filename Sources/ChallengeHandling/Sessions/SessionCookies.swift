@@ -21,7 +21,7 @@ public final class SessionCookies: Sendable {
     private let state: Mutex<State>
     private let changes = Atomic<UInt64>(0)
     /// Names of cookies that belong to the session alone. A renewal changes values, never names.
-    private let ownNames: [String]
+    private let ownNames: [CookieName]
 
     /// Creates the cookies from `jar`.
     public init(_ jar: CookieJar) {
@@ -42,11 +42,9 @@ public final class SessionCookies: Sendable {
     ///
     /// Only a line that renews or removes one of the session's cookies is applied: the same name, domain and path. A value
     /// that the session had before is withheld as well: for a while, servers accept it. `now` is in ms since 1970.
-    public func take(_ setCookie: String, from url: WebURL, now: Int64) -> Bool {
+    public func take(_ setCookie: [UInt8], from url: WebURL, now: Int64) -> Bool {
         // Most cookies in responses belong to the caller, so these are sorted out without the lock.
-        guard let name = SetCookie.name(in: setCookie),
-            ownNames.contains(where: { $0.utf8.elementsEqual(name.utf8) })
-        else { return false }
+        guard ownNames.contains(SetCookie.name(in: setCookie)) else { return false }
         return state.withLock { state in
             let before = state.jar
             guard state.jar.renew(setCookie, from: url, now: now) else {
@@ -61,12 +59,22 @@ public final class SessionCookies: Sendable {
         }
     }
 
+    /// Applies the text of a `Set-Cookie`, like `take(_:from:now:)` of its bytes.
+    public func take(_ setCookie: String, from url: WebURL, now: Int64) -> Bool {
+        take(Array(setCookie.utf8), from: url, now: now)
+    }
+
     /// Returns the `Cookie` field for `url`: the callers' cookies, then the session's, or nil.
     ///
     /// Callers' cookies with the name of a session's cookie are dropped.
     public func merged(with callers: [String], for url: WebURL, now: Int64) -> [UInt8]? {
+        merged(withLines: callers.map { Array($0.utf8) }, for: url, now: now)
+    }
+
+    /// Returns the `Cookie` field for `url`, merged with the bytes of the callers' fields, like `merged(with:for:now:)`.
+    package func merged(withLines callers: [[UInt8]], for url: WebURL, now: Int64) -> [UInt8]? {
         let jar = snapshot
-        return jar.line(of: jar.choice(for: url, now: now)).merged(with: callers.map { Array($0.utf8) })
+        return jar.line(of: jar.choice(for: url, now: now)).merged(with: callers)
     }
 }
 
@@ -103,8 +111,13 @@ package final class SessionCookieView {
     package init(_ cookies: SessionCookies) { self.cookies = cookies }
 
     /// Applies a `Set-Cookie` of a response, like `SessionCookies.take`.
-    package func take(_ setCookie: String, from url: WebURL, now: Int64) -> Bool {
+    package func take(_ setCookie: [UInt8], from url: WebURL, now: Int64) -> Bool {
         cookies.take(setCookie, from: url, now: now)
+    }
+
+    /// Applies the text of a `Set-Cookie`, like `take(_:from:now:)` of its bytes.
+    package func take(_ setCookie: String, from url: WebURL, now: Int64) -> Bool {
+        take(Array(setCookie.utf8), from: url, now: now)
     }
 
     /// Returns the cookies of a request to `path` at `origin`; `now` in ms since 1970.

@@ -6,7 +6,7 @@ internal import Basics
 /// An absolute `http` or `https` address, split into origin and request target.
 ///
 /// The target is stored as written, without decoding or removal of dot segments, so a request's target is forwarded
-/// unchanged. Only `resolving` a reference removes dot segments (RFC 3986 §5.2.4). No address can split a request:
+/// unchanged. Only addresses that a server wrote are normalized (`init(reading:at:)`). No address can split a request:
 /// whatever it is made of, its target has only bytes of a request target (RFC 9112 §3.2).
 public struct WebURL: Sendable, Hashable {
     /// The origin.
@@ -26,10 +26,10 @@ public struct WebURL: Sendable, Hashable {
         self.query = query.map { Self.encoded($0) { ByteClass.target.contains($0) } }
     }
 
-    /// Parses an absolute address, without its fragment. `nil` for another scheme, user info, no host, an invalid port,
-    /// or a byte that is not valid in a URI (RFC 3986 §2).
+    /// Parses an absolute address of a configuration or of our own, without its fragment. `nil` for another scheme, user
+    /// info, no valid host or port, or a byte that is not valid in a URI (RFC 3986 §2).
     public init?(_ text: some StringProtocol) {
-        guard text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != 0x22 && $0 != 0x3C && $0 != 0x3E && $0 != 0x5C })
+        guard text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != 0x22 && $0 != 0x3C && $0 != 0x3E })
         else { return nil }
         let text = String(text)
         guard let separator = text.schemeEnd,
@@ -37,12 +37,17 @@ public struct WebURL: Sendable, Hashable {
         else { return nil }
         let rest = text[separator...].dropFirst(3)
         let authorityEnd = rest.utf8.firstIndex { "/?#".utf8.contains($0) } ?? rest.endIndex
-        guard let (host, port) = Self.hostAndPort(rest[..<authorityEnd]) else { return nil }
+        let authority = rest[..<authorityEnd].utf8
+        guard !authority.contains(where: { "@%".utf8.contains($0) }),
+            let origin = try? URLHost.origin(scheme, authority)
+        else { return nil }
         var reference = rest[authorityEnd...]
         if let fragment = reference.utf8.firstIndex(of: UInt8(ascii: "#")) { reference = reference[..<fragment] }
         let question = reference.utf8.firstIndex(of: UInt8(ascii: "?"))
+        // Some read a backslash of a path as a slash; in a query, browsers send it as it is.
+        guard !reference[..<(question ?? reference.endIndex)].utf8.contains(0x5C) else { return nil }
         self.init(
-            origin: Origin(scheme: scheme, host: host, port: port),
+            origin: origin,
             path: String(reference[..<(question ?? reference.endIndex)]),
             query: question.map { String(reference[reference.index(after: $0)...]) })
     }
@@ -52,30 +57,6 @@ public struct WebURL: Sendable, Hashable {
 
     /// The address without its query.
     package var withoutQuery: WebURL { query == nil ? self : WebURL(origin: origin, path: path) }
-
-    /// Resolves `reference` against this address (RFC 3986 §5.2). `nil` if the result is not a supported address.
-    public func resolving(_ reference: String) -> WebURL? {
-        if reference.schemeEnd != nil, let absolute = WebURL(reference) { return absolute }
-        if reference.hasPrefix("//") { return WebURL("\(origin.scheme.rawValue):\(reference)") }
-        var text = Substring(reference)
-        if let fragment = text.firstIndex(of: "#") { text = text[..<fragment] }
-        // A colon before any slash is another scheme (`mailto:`, `javascript:`).
-        if let colon = text.firstIndex(of: ":"), !text[..<colon].contains(where: { "/?".contains($0) }) { return nil }
-        if text.isEmpty { return self }
-        let question = text.firstIndex(of: "?")
-        let query = question.map { String(text[text.index(after: $0)...]) }
-        let relative = String(text[..<(question ?? text.endIndex)])
-        let merged: String
-        if relative.isEmpty {
-            merged = path
-        } else if relative.hasPrefix("/") {
-            merged = Self.removingDotSegments(relative)
-        } else {
-            let folder = path[...(path.lastIndex(of: "/") ?? path.startIndex)]
-            merged = Self.removingDotSegments(folder + relative)
-        }
-        return WebURL("\(origin)\(merged)\(query.map { "?\($0)" } ?? "")")
-    }
 
     /// Returns this address with `suffix` appended to its path, without a query. Exactly one slash separates them.
     public func appending(path suffix: String) -> WebURL {
@@ -101,64 +82,6 @@ public struct WebURL: Sendable, Hashable {
         if text.utf8.allSatisfy(isKept) { return text }
         let bytes = text.utf8.flatMap { isKept($0) ? [$0] : Hex.percentEncoded($0) }
         return String(decoding: bytes, as: UTF8.self)
-    }
-
-    private static func hostAndPort(_ authority: Substring) -> (String, UInt16?)? {
-        guard !authority.contains("@") else { return nil }
-        var host = authority
-        var port: UInt16?
-        if authority.hasPrefix("[") {
-            guard let bracket = authority.firstIndex(of: "]") else { return nil }
-            let address = authority[authority.index(after: authority.startIndex)..<bracket]
-            // Anything else would become another host in the origin: `[8]` would read as the IPv4 address 8.
-            guard IPv6Address(address) != nil else { return nil }
-            let rest = authority[authority.index(after: bracket)...]
-            // "[::1]:" means the default port, as below.
-            if rest.isEmpty || rest == ":" { return (String(address), nil) }
-            guard rest.hasPrefix(":"), let number = portNumber(rest.dropFirst()) else { return nil }
-            return (String(address), number)
-        }
-        if let colon = authority.firstIndex(of: ":") {
-            host = authority[..<colon]
-            let digits = authority[authority.index(after: colon)...]
-            // "host:" means the default port (RFC 3986 §3.2.3).
-            if !digits.isEmpty {
-                guard let number = portNumber(digits) else { return nil }
-                port = number
-            }
-        }
-        let allowed = host.utf8.allSatisfy { $0.isAlphanumeric || ".-_".utf8.contains($0) }
-        // One trailing dot is dropped. More, or a leading one, make empty labels, which no name has (RFC 1035 §2.3.1).
-        let labels = (host.hasSuffix(".") ? host.dropLast() : host).utf8.split(
-            separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
-        return !allowed || labels.contains(where: \.isEmpty) ? nil : (String(host), port)
-    }
-
-    private static func portNumber(_ digits: Substring) -> UInt16? {
-        guard !digits.isEmpty, digits.utf8.allSatisfy(\.isDigit), let number = UInt16(digits),
-            number > 0
-        else { return nil }
-        return number
-    }
-
-    /// Returns `path` without dot segments (RFC 3986 §5.2.4).
-    private static func removingDotSegments(_ path: some StringProtocol) -> String {
-        var output: [Substring] = []
-        let segments = String(path).utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
-            .dropFirst().map(Substring.init)
-        for (index, segment) in segments.enumerated() {
-            let isLast = index == segments.count - 1
-            switch segment {
-            case ".":
-                if isLast { output.append("") }
-            case "..":
-                _ = output.popLast()
-                if isLast { output.append("") }
-            default:
-                output.append(segment)
-            }
-        }
-        return "/" + output.joined(separator: "/")
     }
 }
 

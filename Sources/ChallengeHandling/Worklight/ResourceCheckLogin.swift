@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import FieldBytes
 internal import HTTPTypes
 internal import Secrets
 
@@ -166,7 +167,7 @@ extension ResourceCheckLogin {
         private static let instanceField = HTTPField.Name(literal: "WL-Instance-Id")
 
         mutating func storeCookies(of response: SideResponse) {
-            for value in response.fields[values: .setCookie] {
+            for value in response.fields.bytes(of: .setCookie) {
                 _ = jar.store(value, from: url, now: conversation.now())
             }
         }
@@ -239,7 +240,7 @@ extension ResourceCheckLogin {
         func send(_ request: SideRequest, _ step: String) async throws(LoginFailure) -> SideResponse {
             var request = request
             if let cookies = jar.header(for: request.url, now: conversation.now()) {
-                request.fields[values: .cookie] = [cookies.revealText()]
+                request.fields.set(.cookie, to: cookies.revealBytes())
             }
             if let instance { request.fields[Self.instanceField] = instance }
             let response: SideResponse

@@ -67,7 +67,7 @@ struct FormPlan {
     /// Returns the condition for the last redirect of a visit, if a redirect leads to the form.
     private func redirect(of visit: SiteVisit) -> String? {
         guard visit.form != nil, let last = visit.responses.last(where: { $0.fields[.location] != nil }),
-            let target = last.fields[.location].flatMap(last.url.resolving)
+            let target = last.redirectTarget
         else { return nil }
         return Self.redirect(last, to: target)
     }
@@ -109,7 +109,7 @@ struct FormPlan {
     /// Returns the condition for the first answer of a visit.
     static func matcher(of visit: SiteVisit) -> String {
         let first = visit.first
-        if let location = first.fields[.location], let target = first.url.resolving(location) {
+        if let target = first.redirectTarget {
             return redirect(first, to: target)
         }
         guard first.status < 400, let title = PageLinks(parsing: first.body ?? []).title else {

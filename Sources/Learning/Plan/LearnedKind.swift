@@ -102,7 +102,7 @@ package enum LearnedKind: Sendable, Equatable {
             return .bearer(issuers: values.compactMap(\.stringValue))
         }
         if let challenge = RegistryChallenge(status: answer.status, fields: answer.fields), challenge.service != nil,
-            WebURL(challenge.realm) != nil
+            (try? WebURL(reading: challenge.realm.utf8)) != nil
         {
             return .registry(url: challenge.realm, service: challenge.service)
         }

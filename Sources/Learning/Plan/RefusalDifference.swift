@@ -30,10 +30,9 @@ package struct RefusalDifference: Sendable {
     private var condition: String? {
         if rejected.status != accepted.status { return "status: \(rejected.status)" }
         if let target = rejected.fields[.location], target != accepted.fields[.location],
-            let url = rejected.url.resolving(target)
+            let url = rejected.redirectTarget
         {
-            let path =
-                url.path == accepted.fields[.location].flatMap(accepted.url.resolving)?.path ? url.target : url.path
+            let path = url.path == accepted.redirectTarget?.path ? url.target : url.path
             return "redirect-to: \(ConfigurationLine.scalar(path))"
         }
         return text.map { "body-contains: \(ConfigurationLine.scalar($0))" }

@@ -83,7 +83,7 @@ extension HARRecording.Fault: CustomStringConvertible {
 extension HARRecording.Entry {
     fileprivate init?(_ value: JSONValue) {
         guard let request = value["request"], let method = request["method"]?.stringValue,
-            let url = request["url"]?.stringValue.flatMap({ WebURL($0) })
+            let url = request["url"]?.stringValue.flatMap({ try? WebURL(reading: $0.utf8) })
         else { return nil }
         self.method = method.uppercased()
         self.url = url

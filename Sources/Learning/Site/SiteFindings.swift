@@ -87,7 +87,7 @@ package struct SiteProbe: Sendable {
     private func metadata(of response: ExaminedResponse, at base: WebURL) async -> JSONValue? {
         guard let bearer = ChallengeList(in: response.fields).challenges(of: "Bearer").first else { return nil }
         let name = "/.well-known/oauth-protected-resource"
-        let written = bearer["resource_metadata"].flatMap { WebURL($0) }
+        let written = bearer["resource_metadata"].flatMap { try? WebURL(reading: $0.utf8) }
         let usual = WebURL(origin: base.origin, path: base.path == "/" ? name : name + base.path)
         let address = written ?? usual
         guard address.origin == base.origin, let visit = try? await visitor.visit(address), visit.last.status == 200

@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 package import ChallengeHandling
+internal import FieldBytes
 internal import HTTPTypes
 internal import Secrets
 
@@ -60,7 +61,11 @@ package struct SiteVisitor: Sendable {
         for _ in 0...Self.redirectLimit {
             let response = try await get(next, session, &jar)
             responses.append(response)
-            guard let target = Self.redirect(in: response) else { break }
+            let refresh = PageRefresh(of: response).flatMap { refresh in
+                SiteVisit(address: address, responses: responses).form == nil
+                    && !responses.contains { $0.url == refresh.target } ? refresh.target : nil
+            }
+            guard let target = response.redirectTarget ?? refresh else { break }
             guard target.origin == address.origin else {
                 return SiteVisit(address: address, responses: responses, otherOrigin: target.origin)
             }
@@ -76,18 +81,11 @@ package struct SiteVisitor: Sendable {
             method: .get, url: url, fields: [.accept: "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8"])
         request.allowsPartialBody = true
         for field in session?.fields ?? [] { request.fields[values: field.name] = [field.value.revealText()] }
-        if let cookies = jar.header(for: url, now: now()) { request.fields[values: .cookie] = [cookies.revealText()] }
+        if let cookies = jar.header(for: url, now: now()) { request.fields.set(.cookie, to: cookies.revealBytes()) }
         let answer = try await requests.send(request)
-        for line in answer.fields[values: .setCookie] { _ = jar.store(line, from: url, now: now()) }
+        for line in answer.fields.bytes(of: .setCookie) { _ = jar.store(line, from: url, now: now()) }
         return ExaminedResponse(
             status: answer.status, fields: answer.fields, body: Array(answer.body.prefix(ExaminedResponse.bodyLimit)),
             url: url)
-    }
-
-    private static func redirect(in response: ExaminedResponse) -> WebURL? {
-        guard [301, 302, 303, 307, 308].contains(response.status), let location = response.fields[.location] else {
-            return nil
-        }
-        return response.url.resolving(location)
     }
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-import ChallengeHandling
 import Secrets
 import Testing
+
+@testable import ChallengeHandling
 
 @Suite("Cookies are stored and sent by RFC 6265 §5")
 final class CookieJarTests {
@@ -39,12 +40,41 @@ final class CookieJarTests {
     @Test(
         "a Set-Cookie line that sets no cookie is refused",
         arguments: [
-            "", "name", "=value", " ; Path=/", ";a=b", "a\u{0}=b", "a=b\u{7F}", "a=b\u{1}; Path=/",
+            "", "=", " ; Path=/", ";a=b", "__Host-a", "=__Secure-a; Secure", "=a=b", "a\tb=1", "a=b\tc", "a\u{0}=b",
+            "a=b\u{7F}",
+            "a=b\u{1}; Path=/",
             "a=" + String(repeating: "x", count: 4096),
         ])
     func unusable(_ line: String) throws {
         #expect(try !store(line))
         #expect(jar.isEmpty)
+    }
+
+    @Test("a cookie without a name is its value alone, as in browsers")
+    func nameless() throws {
+        #expect(try store("alone; Path=/"))
+        #expect(try header("https://www.example.com/") == "alone")
+        #expect(try store(" = x y ; Path=/"))
+        #expect(try header("https://www.example.com/") == "x y")
+        #expect(try store("; Path=/; Max-Age=0") == false)
+        #expect(try store("x; Path=/; Max-Age=0"))
+        #expect(jar.isEmpty)
+    }
+
+    @Test("name and value go back byte by byte, in whatever encoding, with quotation marks and commas")
+    func bytes() throws {
+        let url = try #require(WebURL("https://www.example.com/"))
+        let line: [UInt8] = [0xFC, 0x3D, 0x22, 0xE4, 0x2C, 0x20, 0xFF, 0x22]
+        jar.store(line, from: url, now: Self.now)
+        jar.store([0xFD, 0x3D, 0x31], from: url, now: Self.now)
+        #expect(jar.header(for: url, now: Self.now)?.revealBytes() == line + Array("; ".utf8) + [0xFD, 0x3D, 0x31])
+        let session = SessionCookies(jar)
+        #expect(session.take([0xFC, 0x3D, 0xFE], from: url, now: Self.now))
+        #expect(!session.take([0xFB, 0x3D, 0xFE], from: url, now: Self.now))
+        let field = try #require(
+            session.merged(withLines: [[0xFC, 0x3D, 0x31], [0xFA, 0x3D, 0x32]], for: url, now: Self.now))
+        let pairs = Set(field.split(separator: UInt8(ascii: ";")).map { Array($0.drop { $0 == 0x20 }) })
+        #expect(pairs == [[0xFC, 0x3D, 0xFE], [0xFD, 0x3D, 0x31], [0xFA, 0x3D, 0x32]])
     }
 
     @Test("white space around a cookie's name and value is removed, all else is unchanged")
@@ -176,7 +206,12 @@ final class CookieJarTests {
             #expect(try store("a=1; Max-Age=\(age)"))
             #expect(jar.isEmpty)
         }
-        #expect(try store("b=1; Max-Age=1; Max-Age=-0x1; Max-Age=+5; Max-Age=1.5; Max-Age="))
+        // The last one counts, as in Chromium, even if it is not a number.
+        for age in ["-0x1", "+5", "1.5", ""] {
+            #expect(try store("b=1; Max-Age=1; Max-Age=\(age)"))
+            #expect(jar.expiresAt == nil)
+        }
+        #expect(try store("b=1; Max-Age=; Max-Age=1"))
         #expect(jar.expiresAt == Self.now + 1000)
     }
 

@@ -214,7 +214,7 @@ struct FormLoginTests {
         let lost = Portal.get("/app/login", sends: "JSESSIONID=1").replying(
             .failure(SideRequestError(.unreachable, reason: "gone")))
         let rig = Portal.rig([
-            Self.page, Portal.post(to: "/app/login?error=1").status(303), lost,
+            Self.page, Portal.post(to: "/app/login?error=1").status(303), lost, lost,
         ])
         _ = await rig.expectUnknown(try Portal.login())
     }

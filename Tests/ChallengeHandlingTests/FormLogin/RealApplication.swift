@@ -41,8 +41,6 @@ struct RealApplication: Sendable, CustomTestStringConvertible {
     var isNewName = false
     var right: Answer
     var wrong: Answer
-    /// True if a wrong password is unclear, because the form has a field that is not submitted.
-    var isUnclear = false
     var isServletContainers = false
 
     var testDescription: String { name }

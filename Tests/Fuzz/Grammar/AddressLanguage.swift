@@ -3,7 +3,7 @@
 
 import ChallengeHandling
 
-/// An absolute address and a reference, resolved against that address (RFC 3986 §3 and §5), in two lines.
+/// An absolute address and a reference, resolved against that address as browsers do (WHATWG URL §4.4), in two lines.
 struct AddressLanguage: Language {
     static let name = "addresses"
     static let target = "values"
@@ -68,8 +68,9 @@ struct AddressLanguage: Language {
             resolved = origin + path.map { "/\($0)" }.joined() + "?q"
             return
         case 1:
-            sentence.put(sentence.choices.pick(Self.otherSchemes))
-            resolved = nil
+            let (text, host) = sentence.choices.pick(Self.otherSchemes)
+            sentence.put(text)
+            resolved = host.map { "\(text)".hasPrefix("http") ? $0 : "\(origin.prefix { $0 != ":" }):\($0)" }
             return
         case 2:
             sentence.put("//other.example/x")
@@ -78,7 +79,7 @@ struct AddressLanguage: Language {
         case 3, 4:
             sentence.put("/")
             merged = []
-        default: merged = path.dropLast()
+        default: merged = Self.normalized(path).dropLast()
         }
         let isRooted = sentence.bytes.count > reference
         let count = 1 + sentence.choices.below(3)
@@ -90,13 +91,7 @@ struct AddressLanguage: Language {
             sentence.put(segment)
             merged.append("\(segment)")
         }
-        // RFC 3986 §5.2.4, by its effect on a list of segments.
-        var output: [String] = []
-        for (index, segment) in merged.enumerated() {
-            let isLast = index == merged.count - 1
-            if segment == ".." { _ = output.popLast() }
-            if segment != ".", segment != ".." { output.append(segment) } else if isLast { output.append("") }
-        }
+        let output = Self.normalized(merged)
         var query = ""
         if sentence.choices.once(in: 4) {
             sentence.put("?a=/../b")
@@ -104,6 +99,21 @@ struct AddressLanguage: Language {
         }
         if sentence.choices.once(in: 8) { sentence.put("#?f") }
         resolved = "\(origin)/\(output.joined(separator: "/"))\(query)"
+    }
+
+    /// Removes dot segments, by their effect on a list of segments.
+    private static func normalized(_ segments: [String]) -> [String] {
+        var output: [String] = []
+        for (index, segment) in segments.enumerated() {
+            let isUp = segment == ".." || segment == "%2e%2e"
+            if isUp { _ = output.popLast() }
+            if segment != ".", !isUp {
+                output.append(segment)
+            } else if index == segments.count - 1 {
+                output.append("")
+            }
+        }
+        return output
     }
 
     func check() throws(Violation) {
@@ -130,9 +140,13 @@ struct AddressLanguage: Language {
         "", "a", "b", ".", "..", "%2e%2e", "%2F", "a;b", "a:b", "x.html", "...", ".a", "a@b", "!$&'()*+,=", "~",
     ]
     private static let queries: [StaticString] = ["", "a=b", "?", "/../x", "a=%20&b", "://x"]
-    private static let otherSchemes: [StaticString] = [
-        "mailto:a@b", "javascript:alert(1)", "data:,x", "x:", "ftp://a/b", "http://", "https://u@h/", "//u@h/", "///x",
-        "http:///x", "//[::1", "tel:1/2",
+    /// Absolute references, and the addresses that they mean; without a scheme if that of the base counts.
+    private static let otherSchemes: [(StaticString, String?)] = [
+        ("mailto:a@b", nil), ("javascript:alert(1)", nil), ("data:,x", nil), ("x:", nil), ("ftp://a/b", nil),
+        ("http://", nil),
+        ("//[::1", nil), ("tel:1/2", nil), ("//m\u{FC}nchen.example/", nil),
+        ("https://u@h/", "https://h/"), ("//u:p@h/", "//h/"), ("///x", "//x/"), ("http:///x", "http://x/"),
+        ("\\\\h\\a b", "//h/a%20b"), (" //h\t/\u{E9}?\u{E9}\n", "//h/%C3%A9?%C3%A9"), ("//0x7f.1", "//127.0.0.1/"),
     ]
     private static let broken: [StaticString] = [
         "", "a", "/a", "//a/b", "ftp://a/", "http:/a", "http:a", "http://", "http:///a", "http://?a", "http://#a",

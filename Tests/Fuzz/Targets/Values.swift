@@ -89,7 +89,11 @@ private func checkAddress(_ text: String) throws(Violation) {
     }
     if let resolved = base.resolving(reference) {
         try check(resolved)
-        if !reference.contains("//") { try require(resolved.origin == base.origin, "\(reference) leads elsewhere") }
+        // Two slashes begin a host, and so does another scheme, whatever stands between the letters.
+        let slashes = String(reference.filter { !"\t\r\n".contains($0) }.map { $0 == "\\" ? "/" : $0 })
+        if !slashes.contains("//"), !slashes.contains(":") {
+            try require(resolved.origin == base.origin, "\(reference) leads elsewhere")
+        }
     }
 }
 

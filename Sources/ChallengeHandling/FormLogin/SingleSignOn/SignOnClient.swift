@@ -90,7 +90,13 @@ struct SignOnClient {
         let site =
             route.providers.contains(origin) ? RequestSite(request.method, to: origin, from: chain) : .same
         defer { clients[origin] = client }
-        let response = try await client.send(request, "\(move.step) at \(origin)\(request.url.path)", from: site)
+        var response = try await client.send(request, "\(move.step) at \(origin)\(request.url.path)", from: site)
+        if let again = client.repetition(of: request, after: response), again.isSpelling(of: request.url) {
+            var request = request
+            request.url = again
+            requests += 1
+            response = try await client.send(request, "\(move.step) at \(origin)\(again.path)", from: site)
+        }
         bytes += response.body?.count ?? 0
         guard bytes <= Self.byteLimit else { throw failure("The pages of the sign-on are too large.") }
         return response

@@ -209,6 +209,8 @@ extension SignOnVisit {
                 return nil
             } else if let message = SelfSubmittingForm(page) {
                 move = try client.move(submitting: message, on: page)
+            } else if let refresh = PageRefresh(of: page) {
+                move = try client.move(to: refresh.target, redirectedBy: page)
             } else {
                 throw try client.client(at: page.url).failure(
                     "The page \(page.url.path) of \(page.url.origin) has neither a login form nor a form that submits "
