@@ -142,11 +142,13 @@ package final class Exchange {
 
     /// Receives the end of the request's body.
     package func receiveBodyEnd() {
-        do throws(AWSChunkDecoder.Fault) {
-            try chunks?.finish()
-        } catch {
-            if !machine.state.hasEnded { abort(ExchangeError(error)) }
-            return
+        if chunks != nil {
+            do throws(AWSChunkDecoder.Fault) {
+                try chunks?.finish()
+            } catch {
+                if !machine.state.hasEnded { abort(ExchangeError(error)) }
+                return
+            }
         }
         body.complete()
         bodyCame()

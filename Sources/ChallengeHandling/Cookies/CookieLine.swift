@@ -9,13 +9,13 @@ package final class CookieLine: Sendable {
     /// The names and values, the longest path first, then the oldest. `nil` without cookies.
     package let field: Secret?
     let cookies: [Cookie]
-    /// Names of the cookies; true if a caller's own cookie of that name replaces the session's.
-    let names: [[UInt8]: Bool]
+    /// Whether a caller's own cookie of that name replaces each of the cookies: all of one name, or none.
+    let givesWay: [Bool]
 
     init(_ cookies: [Cookie]) {
         self.cookies = cookies
         field = cookies.isEmpty ? nil : Self.text(of: cookies)
-        names = Dictionary(cookies.map { ($0.name.utf8, $0.reachesCallers) }) { $0 && $1 }
+        givesWay = cookies.map { cookie in cookies.allSatisfy { $0.name != cookie.name || $0.reachesCallers } }
     }
 
     /// Merges the session's cookies with a caller's `lines` into one field. `nil` if nothing is left.

@@ -12,75 +12,122 @@ internal import Secrets
 /// opens a quotation that it does not close.
 package struct CookiePairs {
     private struct Pair {
-        var name: [UInt8]
-        var text: [UInt8]
+        let text: Range<Int>
+        let nameEnd: Int
         /// True if a later pair of that name takes its place.
         var givesWay: Bool
+        var isReplaced = false
     }
 
+    /// The pairs with `; ` between them, those that have been replaced as well.
+    private var bytes: [UInt8] = []
     private var pairs: [Pair] = []
+    private var hasReplaced = false
 
     /// Creates an empty list.
     package init() {}
 
     /// The field's value; `nil` without pairs.
     package var text: [UInt8]? {
-        pairs.isEmpty ? nil : Array(pairs.map(\.text).joined(separator: "; ".utf8))
+        guard hasReplaced else { return pairs.isEmpty ? nil : bytes }
+        var text: [UInt8] = []
+        text.reserveCapacity(bytes.count)
+        for pair in pairs where !pair.isReplaced {
+            if !text.isEmpty { text += "; ".utf8 }
+            text += bytes[pair.text]
+        }
+        return text.isEmpty ? nil : text
     }
 
     /// Appends the cookies of a session. They replace former ones of their names, unless they give way to those.
     package mutating func append(_ line: CookieLine) {
-        pairs.removeAll { line.names[$0.name] == false }
-        let former = Set(pairs.map(\.name))
-        for cookie in line.cookies {
+        let former = pairs.count
+        for (number, cookie) in line.cookies.enumerated() {
             let name = cookie.name.utf8
-            guard !former.contains(name) else { continue }
-            var text = cookie.namePrefix
-            cookie.value.withBytes { value in
-                for index in value.indices { text.append(value[index]) }
+            let givesWay = line.givesWay[number]
+            var isTaken = false
+            for index in 0..<former where isNamed(index, name, 0..<name.count) {
+                if givesWay { isTaken = true } else { replace(index) }
             }
-            pairs.append(Pair(name: name, text: text, givesWay: line.names[name] == true))
+            guard !isTaken else { continue }
+            let start = begin()
+            for byte in name { bytes.append(byte) }
+            if !name.isEmpty { bytes.append(UInt8(ascii: "=")) }
+            cookie.value.withBytes { value in
+                for index in value.indices { bytes.append(value[index]) }
+            }
+            pairs.append(Pair(text: start..<bytes.count, nameEnd: start + name.count, givesWay: givesWay))
         }
     }
 
     /// Appends the pairs of injected fields.
-    package mutating func append(injected lines: [[UInt8]]) { append(lines) { _ in true } }
+    package mutating func append(injected lines: [[UInt8]]) { append(lines, areCallers: false) }
 
     /// Appends a caller's pairs, except those that could enclose another one.
-    package mutating func append(callers lines: [[UInt8]]) {
-        append(lines) { $0.first != UInt8(ascii: "$") && Self.isClosed($0) }
-    }
+    package mutating func append(callers lines: [[UInt8]]) { append(lines, areCallers: true) }
 
     /// Appends pairs. Those with a name of a former pair are left out, unless it gives way.
-    private mutating func append(_ lines: [[UInt8]], where isUsable: (ArraySlice<UInt8>) -> Bool) {
-        var new: [Pair] = []
+    private mutating func append(_ lines: [[UInt8]], areCallers: Bool) {
+        let former = pairs.count
         for line in lines {
-            // Compared as bytes, as the upstream reads them: an `=` with a combining accent is another `Character`.
-            for pair in line.split(separator: UInt8(ascii: ";")) {
-                let pair = pair.drop(while: \.isBlank)
-                guard !pair.isEmpty, isUsable(pair) else { continue }
-                let name = Self.name(of: pair)
-                guard !pairs.contains(where: { $0.name == name && !$0.givesWay }) else { continue }
-                new.append(Pair(name: name, text: Array(pair), givesWay: false))
+            var start = 0
+            while start < line.count {
+                var end = start
+                while end < line.count, line[end] != UInt8(ascii: ";") { end += 1 }
+                while start < end, line[start].isBlank { start += 1 }
+                if start < end, !areCallers || line[start] != UInt8(ascii: "$") && Self.isClosed(line, start..<end) {
+                    append(line, start..<end, among: former)
+                }
+                start = end + 1
             }
         }
-        let replaced = Set(new.map(\.name))
-        pairs.removeAll { replaced.contains($0.name) && $0.givesWay }
-        pairs += new
     }
 
-    private static func name(of pair: ArraySlice<UInt8>) -> [UInt8] {
-        let name = pair.prefix { $0 != UInt8(ascii: "=") }
-        let end = name.lastIndex { !$0.isBlank }.map(name.index(after:)) ?? name.startIndex
-        return Array(name[..<end])
+    private mutating func append(_ line: [UInt8], _ pair: Range<Int>, among former: Int) {
+        // Compared as bytes, as the upstream reads them: an `=` with a combining accent is another `Character`.
+        var nameEnd = pair.lowerBound
+        while nameEnd < pair.upperBound, line[nameEnd] != UInt8(ascii: "=") { nameEnd += 1 }
+        while nameEnd > pair.lowerBound, line[nameEnd - 1].isBlank { nameEnd -= 1 }
+        let name = pair.lowerBound..<nameEnd
+        for index in 0..<former where isNamed(index, line, name) {
+            guard pairs[index].givesWay else { return }
+            replace(index)
+        }
+        let start = begin()
+        for index in pair { bytes.append(line[index]) }
+        pairs.append(Pair(text: start..<bytes.count, nameEnd: start + name.count, givesWay: false))
+    }
+
+    /// Begins another pair. Returns where its text begins.
+    private mutating func begin() -> Int {
+        if !pairs.isEmpty {
+            bytes.append(UInt8(ascii: ";"))
+            bytes.append(.space)
+        }
+        return bytes.count
+    }
+
+    private mutating func replace(_ index: Int) {
+        pairs[index].isReplaced = true
+        hasReplaced = true
+    }
+
+    /// Returns true if the pair at `index` has the name at `range` of `line`.
+    private func isNamed(_ index: Int, _ line: [UInt8], _ range: Range<Int>) -> Bool {
+        let pair = pairs[index]
+        let start = pair.text.lowerBound
+        guard pair.nameEnd - start == range.count else { return false }
+        for offset in 0..<range.count where bytes[start + offset] != line[range.lowerBound + offset] { return false }
+        return true
     }
 
     /// Returns true if each quotation of a pair is closed, for servers that read `\"` as a part of it and for others.
-    private static func isClosed(_ pair: ArraySlice<UInt8>) -> Bool {
+    private static func isClosed(_ line: [UInt8], _ pair: Range<Int>) -> Bool {
         var isOpen = false
         var isOpenWithEscapes = false
         var isEscaped = false
-        for byte in pair {
+        for index in pair {
+            let byte = line[index]
             if byte == UInt8(ascii: "\"") {
                 isOpen.toggle()
                 if !isEscaped { isOpenWithEscapes.toggle() }

@@ -52,7 +52,9 @@ struct ForwardMapping {
 
     /// Returns true if the request has a field with local addresses.
     static func isNeeded(for head: RequestHead, in bytes: Span<UInt8>) -> Bool {
-        concerns(head.method) && head.fields.indices.contains { kind(head.fields[$0], in: bytes) != nil }
+        guard concerns(head.method) else { return false }
+        for index in 0..<head.fields.count where kind(head.fields[index], in: bytes) != nil { return true }
+        return false
     }
 
     private enum Kind {
