@@ -80,7 +80,7 @@ struct AuditTests {
                     fields: [
                         (
                             "WWW-Authenticate",
-                            "Digest realm=\"Demo\", qop=\"auth\", nonce=\"\(nonce)\", opaque=\"5ccc069c\""
+                            "Digest realm=\"Demo\", qop=\"auth\", nonce=\"\(nonce)\", opaque=\"5ccc069c\", algorithm=SHA-256"
                         )
                     ]
                 )
