@@ -184,7 +184,9 @@ struct PlaintextTests {
         #expect(errors("https://\(host)/") == [])
     }
 
-    @Test("numbers that are no IPv4 address are no host", arguments: ["127.0.0.256", "127.0.0.08", "1.2.3.4.5", "0x100000000"])
+    @Test(
+        "numbers that are no IPv4 address are no host",
+        arguments: ["127.0.0.256", "127.0.0.08", "1.2.3.4.5", "0x100000000"])
     func wrongNumbers(host: String) { #expect(errors("https://\(host)/").count == 1) }
 
     @Test(

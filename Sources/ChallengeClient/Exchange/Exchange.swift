@@ -27,7 +27,7 @@ package final class Exchange {
     private(set) var target = ByteQueue()
     var body = ExchangeBody()
     /// The decoder of an `aws-chunked` body.
-    private var chunks: AWSChunkDecoder?
+    var chunks: AWSChunkDecoder?
     /// The request and its answer with values of the sessions.
     var injected = InjectedRequest()
     /// True if the request was last sent with such values.
@@ -121,40 +121,17 @@ package final class Exchange {
         bodyCame()
     }
 
-    /// True if the caller's chunks are taken off, so that the fields about them must not be sent.
-    package var decodesChunks: Bool { chunks != nil }
-    /// The checksums after the data of an `aws-chunked` body, once it has been received.
-    package var chunkChecksums: [(name: [UInt8], value: [UInt8])] {
-        chunks?.trailers.filter { AWSChunkFields.isChecksum($0.name) } ?? []
-    }
-
-    private func receiveChunks(_ data: Span<UInt8>) {
-        do throws(AWSChunkDecoder.Fault) {
-            try chunks?.decode(data) { body.append($0) }
-            bodyCame()
-        } catch {
-            if !machine.state.hasEnded { abort(ExchangeError(error)) }
-        }
-    }
-
     /// Receives a trailer of the request's body. Followed by `receiveBodyEnd`.
     package func receiveTrailer(_ line: FieldLine, in bytes: Span<UInt8>) { body.append(trailer: line, in: bytes) }
 
     /// Receives the end of the request's body.
     package func receiveBodyEnd() {
-        if chunks != nil {
-            do throws(AWSChunkDecoder.Fault) {
-                try chunks?.finish()
-            } catch {
-                if !machine.state.hasEnded { abort(ExchangeError(error)) }
-                return
-            }
-        }
+        if chunks != nil, !finishChunks() { return }
         body.complete()
         bodyCame()
     }
 
-    private func bodyCame() {
+    func bodyCame() {
         transfer?.bodyAvailable()
         if machine.state == .reading { timer.arm(at: runtime.loop.now) }
     }

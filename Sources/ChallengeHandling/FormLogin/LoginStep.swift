@@ -76,8 +76,10 @@ extension LoginStep {
             "through", .providers,
             "Origins of the identity providers to which the upstream sends its users, in the first step only.")
         static let target = Key(
-            "url", .target, without: "the preset's; required with `none`",
-            "Address of the step, with `{name}` for extracted values; `form` is the page's own form, at the same origin.")
+            "url", .target,
+            without: "the preset's; required with `none`",
+            "Address of the step, with `{name}` for extracted values; `form` is the page's own form, at the same origin."
+        )
         static let method = Key(
             "method", .method, default: LoginStep().method,
             "Method of the step; with `GET`, the parameters are sent as the query.")
