@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-internal import Glibc
-
 /// Flow-control window of one HTTP/2 stream (RFC 9113 §5.2).
 ///
 /// libcurl 7.88 grants 32 MiB, 8.1 and later 10 MiB, without an option for it. libcurl continues to read for a paused
@@ -34,16 +32,10 @@ private struct SettingsEntry {
 private typealias SubmitSettings = @convention(c) (OpaquePointer?, UInt8, UnsafeRawPointer?, Int) -> Int32
 private typealias SetWindow = @convention(c) (OpaquePointer?, UInt8, Int32, Int32) -> Int32
 
-private let submitSettings = unsafe next("nghttp2_submit_settings", as: SubmitSettings.self)
-private let setWindow = unsafe next("nghttp2_session_set_local_window_size", as: SetWindow.self)
+private let submitSettings = unsafe libraryFunction("nghttp2_submit_settings", as: SubmitSettings.self)
+private let setWindow = unsafe libraryFunction("nghttp2_session_set_local_window_size", as: SetWindow.self)
 /// NGHTTP2_ERR_INVALID_STATE, for a missing library, which could not have called.
 private let invalidState: Int32 = -519
-
-/// Looks up the library's own function of that name (RTLD_NEXT).
-private func next<Function>(_ name: String, as type: Function.Type) -> Function? {
-    guard let symbol = unsafe dlsym(UnsafeMutableRawPointer(bitPattern: -1), name) else { return nil }
-    return unsafe unsafeBitCast(symbol, to: type)
-}
 
 /// Submits SETTINGS, with a moderate initial window for each stream.
 @c(nghttp2_submit_settings)
