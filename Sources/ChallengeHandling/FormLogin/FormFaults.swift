@@ -11,20 +11,17 @@ package struct FormFaults {
     let page: HTMLPage
     /// Names of the inputs that the credential or the configuration fills in.
     let filled: Set<String>
-    /// True if only hidden inputs are sent beside these.
+    /// True if only hidden inputs and the button are sent beside these.
     let omitsVisible: Bool
-    /// True if a button with a name belongs to the form.
-    let needsButton: Bool
 
     /// Creates the checks of a form that is filled in and submitted by its button.
     package init(
-        form: HTMLPage.Form, page: HTMLPage, filled: Set<String>, omitsVisible: Bool = false, needsButton: Bool = false
+        form: HTMLPage.Form, page: HTMLPage, filled: Set<String>, omitsVisible: Bool = false
     ) {
         self.form = form
         self.page = page
         self.filled = filled
         self.omitsVisible = omitsVisible
-        self.needsButton = needsButton
     }
 
     /// Returns the reason why a browser would not send the form, or why the daemon cannot: a sentence without its end. `nil` if
@@ -62,10 +59,7 @@ package struct FormFaults {
         var faults: [String] = []
         if omitsVisible {
             for input in form.inputs where !input.isDisabled && input.type != "hidden" && !filled.contains(input.name) {
-                guard input.isButton ? needsButton && input == form.submitter : !input.isEmpty, !input.name.isEmpty
-                else {
-                    continue
-                }
+                guard !input.isButton, !input.isEmpty, !input.name.isEmpty else { continue }
                 faults.append("the field \(Self.name(of: input)) of the form was not submitted")
             }
         }

@@ -45,8 +45,7 @@ struct GatewayForm {
     private var checks: FormFaults? {
         guard let form, isOfPage, step.fillsPasswordForm || step.hiddenFields else { return nil }
         return FormFaults(
-            form: form, page: html, filled: filledInputs, omitsVisible: !step.fillsPasswordForm,
-            needsButton: step.target == .form)
+            form: form, page: html, filled: filledInputs, omitsVisible: !step.fillsPasswordForm)
     }
 
     /// True if a form of a page is submitted as a browser does; false for an API.
@@ -271,7 +270,10 @@ struct GatewayForm {
         if case .formEnding = step.target, policy.loginPage.isCallers { return [] }
         guard step.hiddenFields else { return [] }
         let own = Set(step.parameters.map(\.name) + (step.document?.memberNames ?? []))
-        return form.entries(in: charset, where: { $0.type == "hidden" }).filter { !own.contains($0.name) }
+        // A browser sends the button as well.
+        let submitter = step.target == .form ? form.submitter : nil
+        return form.entries(in: charset, where: { $0.type == "hidden" || $0 == submitter })
+            .filter { !own.contains($0.name) }
     }
 
     /// Returns the form's own entries and the step's parameters. A parameter replaces an input of its name.
