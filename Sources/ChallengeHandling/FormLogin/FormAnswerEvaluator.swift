@@ -130,7 +130,7 @@ struct FormAnswerEvaluator {
     ) async throws(LoginFailure) -> Bool {
         let isPlain = sources.isPlainServletAnswer(answer, hasNewCookies: hasNewCookies) && !evidence.isSettled
         if !isPlain || !sources.loginPage.isCallers { try await requireNoRejection(answer, client) }
-        guard success.isEmpty else { throw noEvidence(client, answer) }
+        guard success.isEmpty || isPlain && sources.loginPage.isCallers else { throw noEvidence(client, answer) }
         if hasNewCookies {
             client.report("the login seems to have worked: the answer sets new cookies")
             return false
@@ -147,6 +147,7 @@ struct FormAnswerEvaluator {
             throw noEvidence(client, answer)
         }
         if let trouble = client.trouble(in: page.response, "check") { throw trouble }
+        guard success.isEmpty else { throw noEvidence(client, answer) }
         return true
     }
 

@@ -67,6 +67,14 @@ final class Tomcat: Sendable {
         try await start()
     }
 
+    /// Ends the daemon, and starts another one with other challenges, which knows nothing of what was rejected.
+    func replaceDaemon(_ challenges: String, password: String) async throws {
+        let code = await daemon.withLock(\.self)?.child.end()
+        #expect(code == 0)
+        remove(folder.path(of: "state"))
+        try await startDaemon(challenges, password: password)
+    }
+
     fileprivate func start() async throws {
         let script = String(#filePath.dropLast("EndToEndTests/Applications/Tomcat.swift".count)) + "Scripts/tomcat"
         let child = try await Child.start(

@@ -15,7 +15,7 @@ struct TomcatFormTests {
             #expect(first.field("set-cookie") == nil)
             let second = try await tomcat.curl("/form/reports/8", "-H", "Cookie: mine=1")
             #expect(second.json?["principal"]?.string == "ann", "\(second.summary)")
-            #expect(second.json?["cookies"]?.string == "mine; JSESSIONID")
+            #expect(second.json?["cookies"]?.string == "JSESSIONID; mine")
             #expect(await tomcat.wasAsked(times: 1))
             #expect(await eventually { tomcat.requests.contains { $0.contains("/form/reports/8") } })
             #expect(tomcat.requests.count { $0.contains("/form/reports/8") } == 1)
@@ -66,46 +66,64 @@ struct TomcatFormTests {
 
     /// Ways to describe the login, with the application: an error page without a form, or the login page again.
     private static let ways: [(app: String, login: String)] = [
-        ("form", "gateway: j-security-check"),
-        ("again", "gateway: j-security-check"),
-        ("form", "gateway: j-security-check, login: { url: /form/j_security_check }"),
-        ("again", "gateway: j-security-check, login: { url: /again/j_security_check }"),
-        ("form", "gateway: form"),
-        ("again", "gateway: form"),
-        ("form", "gateway: j-security-check, prove-at: /form/"),
-        ("again", "gateway: form, prove-at: /again/"),
-        ("form", "gateway: j-security-check, login: { failed: { body-contains: Wrong name } }"),
-        ("form", "gateway: j-security-check, login: { success: [{ status: 303 }, { status: 302 }] }"),
+        ("form", "gateway: j-security-check, login: { timeout: 100s }"),
+        ("again", "gateway: j-security-check, login: { timeout: 100s }"),
+        ("form", "gateway: j-security-check, login: { timeout: 100s, url: /form/j_security_check }"),
+        ("again", "gateway: j-security-check, login: { timeout: 100s, url: /again/j_security_check }"),
+        ("form", "gateway: form, login: { timeout: 100s, page: /form/ }"),
+        ("again", "gateway: form, login: { timeout: 100s, page: /again/ }"),
+        ("form", "gateway: j-security-check, prove-at: /form/, login: { timeout: 100s }"),
+        ("again", "gateway: form, prove-at: /again/, login: { timeout: 100s }"),
+        ("form", "gateway: j-security-check, login: { timeout: 100s, failed: { body-contains: Wrong name } }"),
+        ("form", "gateway: j-security-check, login: { timeout: 100s, success: [{ status: 303 }, { status: 302 }] }"),
     ]
 
-    @Test("a wrong password reaches Tomcat once, and two would lock the account", arguments: ways)
-    func wrongPassword(app: String, login: String) async throws {
-        let challenge = "  - { name: portal, upstream: tomcat, credential: ann, \(login) }"
-        try await withTomcat(challenge, password: "not-it") { tomcat in
-            let first = try await tomcat.curl("/\(app)/", "-d", "x=1")
-            #expect(first.status == 502 && first.code == "login-rejected", "\(first.summary)")
-            for _ in 0..<3 {
-                let next = try await tomcat.curl("/\(app)/")
-                #expect(next.status == 503 && next.code == "login-latched", "\(next.summary)")
+    /// Runs `scenario` for each of the ways, at one Tomcat, with a daemon of its own.
+    private func eachWay(
+        password: String,
+        _ scenario: (_ tomcat: Tomcat, _ app: String, _ path: String, _ way: String) async throws -> Void
+    ) async throws {
+        try await withTomcat(password: password) { tomcat in
+            for (number, (app, login)) in Self.ways.enumerated() {
+                try await tomcat.replaceDaemon(
+                    "  - { name: portal, upstream: tomcat, credential: ann, \(login) }", password: password)
+                try await scenario(tomcat, app, "/\(app)/way\(number)", "\(app), \(login)")
             }
-            #expect(await tomcat.wasAsked(times: 1))
-            #expect(try await tomcat.isUnlocked())
-            #expect(tomcat.arrived.count { !$0.contains("/basic/") } == 0)
         }
     }
 
-    @Test("a right password is accepted, however the login is described", arguments: ways)
-    func rightPassword(app: String, login: String) async throws {
-        try await withTomcat("  - { name: portal, upstream: tomcat, credential: ann, \(login) }") { tomcat in
-            for path in ["/\(app)/open/mention.jsp", "/\(app)/open/refuse.jsp", "/nowhere"] {
-                #expect(try await tomcat.curl(path).code == nil)
+    @Test("a wrong password reaches Tomcat once, and two would lock the account")
+    func wrongPassword() async throws {
+        var count = 0
+        try await eachWay(password: "not-it") { tomcat, app, path, way in
+            let first = try await tomcat.curl(path, "-d", "x=1")
+            #expect(first.status == 502 && first.code == "login-rejected", "\(way): \(first.summary)")
+            for _ in 0..<3 {
+                let next = try await tomcat.curl("/\(app)/")
+                #expect(next.status == 503 && next.code == "login-latched", "\(way): \(next.summary)")
             }
-            let first = try await tomcat.curl("/\(app)/", "-d", "x=1")
-            #expect(first.status == 200 && first.json?["principal"]?.string == "ann", "\(first.summary)")
-            #expect(try await tomcat.direct("/\(app)/open/expire.jsp").text.hasPrefix("1"))
-            #expect(try await tomcat.curl("/\(app)/next").status == 200)
-            #expect(await tomcat.wasAsked(times: 2))
-            #expect(try await tomcat.isUnlocked())
+            count += 1
+            #expect(await tomcat.wasAsked(times: count), "\(way)")
+            // The right password makes Tomcat forget the wrong one.
+            #expect(try await tomcat.isUnlocked(), "\(way)")
+            #expect(!tomcat.arrived.contains { $0.contains(path) }, "\(way)")
+        }
+    }
+
+    @Test("a right password is accepted, however the login is described")
+    func rightPassword() async throws {
+        var count = 0
+        try await eachWay(password: "s3cret&more") { tomcat, app, path, way in
+            for path in ["/\(app)/open/mention.jsp", "/\(app)/open/refuse.jsp", "/nowhere"] {
+                #expect(try await tomcat.curl(path).code == nil, "\(way)")
+            }
+            let first = try await tomcat.curl(path, "-d", "x=1")
+            #expect(first.status == 200 && first.json?["principal"]?.string == "ann", "\(way): \(first.summary)")
+            #expect(try await !tomcat.direct("/\(app)/open/expire.jsp").text.hasPrefix("0"), "\(way)")
+            #expect(try await tomcat.curl("\(path)/next").status == 200, "\(way)")
+            count += 2
+            #expect(await tomcat.wasAsked(times: count), "\(way)")
+            #expect(try await tomcat.isUnlocked(), "\(way)")
         }
     }
 
