@@ -81,10 +81,14 @@ package struct Charset: Sendable, Hashable {
         }
         guard let converter = converter.flatMap({ Converter(from: "UTF-8", to: $0) }) else { return nil }
         if extendsASCII {
+            guard let reader = self.converter.flatMap({ Converter(from: $0, to: "UTF-8") }) else { return nil }
             return encoded(text, isWhole: &isWhole) { scalar in
-                var bytes: [UInt8] = []
-                guard converter.convert(Array(String(scalar).utf8), from: 0, into: &bytes) == nil else { return nil }
-                return isWritten(bytes) ? bytes : nil
+                let character = Array(String(scalar).utf8)
+                var (bytes, readBack): ([UInt8], [UInt8]) = ([], [])
+                guard converter.convert(character, from: 0, into: &bytes) == nil, isWritten(bytes) else { return nil }
+                // The C library writes a similar character for some that the encoding lacks.
+                let isSame = reader.convert(bytes, from: 0, into: &readBack) == nil && readBack == character
+                return isSame || isReplaced(scalar) ? bytes : nil
             }
         }
         var bytes: [UInt8] = []
@@ -117,6 +121,11 @@ package struct Charset: Sendable, Hashable {
         case "Big5": bytes.first.map { $0 >= 0xA1 } ?? false
         default: true
         }
+    }
+
+    /// Returns true for a character for which the standard, too, writes a similar one (WHATWG Encoding §12.2.2, §12.3.2).
+    private func isReplaced(_ scalar: Unicode.Scalar) -> Bool {
+        (name == "Shift_JIS" || name == "EUC-JP") && [0xA5, 0x203E, 0x2212].contains(scalar.value)
     }
 
     private func encoded(
