@@ -29,9 +29,16 @@ package final class CurlDriver: ReadinessHandler, WaitHook {
     /// Streams whose request head waits for the end of this turn.
     private var held: [HTTP1Stream] = []
 
-    /// Creates a driver on `loop`, on its thread. `connections`: the limit of idle connections held by libcurl.
-    package init(loop: EventLoop, connections: Int) throws(CurlError) {
+    /// The nanoseconds of libcurl's in one turn after which its sockets wait for the next, so that callers and timers have theirs.
+    private let budget: UInt64
+    /// The nanoseconds that libcurl has taken in this turn; `nil` before its first event.
+    private var spent: UInt64?
+
+    /// Creates a driver on `loop`, on its thread. `connections`: the limit of idle connections held by libcurl. `budget`: libcurl's
+    /// time in one turn, in nanoseconds.
+    package init(loop: EventLoop, connections: Int, budget: UInt64 = 10_000_000) throws(CurlError) {
         self.loop = loop
+        self.budget = budget
         idle = IdleConnections(loop: loop)
         self.connections = connections
         multi = try MultiHandle(maxIdle: connections)
@@ -140,6 +147,10 @@ package final class CurlDriver: ReadinessHandler, WaitHook {
 
     /// Handles an event on a socket of libcurl's.
     package func ready(_ fd: Int32, _ events: Readiness) {
+        // The loop reports the event again in the next turn, after those of sockets that waited longer (epoll(7)).
+        if let spent, spent >= budget, !events.contains(.refused) { return }
+        let began = loop.readNow()
+        defer { spent = (spent ?? 0) &+ loop.readNow().nanoseconds &- began.nanoseconds }
         cycles &+= 1
         if events.contains(.refused) { multi.socketUnwatched(fd) }
         multi.socketReady(
@@ -182,6 +193,7 @@ package final class CurlDriver: ReadinessHandler, WaitHook {
     /// Runs libcurl's timer if due, collects completions and notifies owners.
     package func beforeWait(now: LoopInstant) -> WaitAdvice {
         var didWork = false
+        spent = nil
         if deadline <= now {
             deadline = .never
             cycles &+= 1
