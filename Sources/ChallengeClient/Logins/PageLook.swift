@@ -88,6 +88,7 @@ final class PageLooks {
     ) {
         var request = SideRequest(method: .get, url: address)
         request.allowsPartialBody = true
+        request.isLook = true
         var isComplete = true
         if hasSession {
             do throws(LoginFailure) {

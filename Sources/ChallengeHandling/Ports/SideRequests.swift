@@ -21,6 +21,8 @@ public struct SideRequest: Sendable {
     /// The response then ends after its head if the head announces no text (an event stream, a file), and a longer body is cut at
     /// the limit of the transport.
     public var allowsPartialBody = false
+    /// True for a look at the page of a caller's safe request, which is no part of a login.
+    package var isLook = false
     /// True if the request goes out on a connection that carried nothing before.
     public var needsNewConnection = false
     /// Credential that authenticates the connection (NTLM); that connection carries no other request.

@@ -319,7 +319,8 @@ struct Rules {
                     || code == "login-failed"
                         && (protection is DigestProtection || weather.hasDiskFaults || weather.losesCallers
                             || isUnverifiable(order) || isForgotten(order) || isTriedAgain(order) || usesCodes(order)
-                            || meetsBrokenTrial(order) || protection.isBeyondReach(order))
+                            || meetsBrokenTrial(order) || protection.isBeyondReach(order)
+                            || account.hasHeldBack(since: order.began))
             case "account-locked": protection.locksAccounts && account.wasEverWrong
             case "login-rejected" where protection.locksAccounts: false
             case "login-latched" where !mayBeLatched(order): false

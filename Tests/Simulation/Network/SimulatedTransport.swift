@@ -116,7 +116,7 @@ final class SimulatedSideRequest {
         timer.onExpiry = { [self] in end(.failure(SideRequestError(.timedOut, reason: "simulated"))) }
         timer.arm(at: loop.now + request.timeout)
         traffic.add(self)
-        simulation.logins.requestBegan(self, of: login, isPost: request.method == .post)
+        if !request.isLook { simulation.logins.requestBegan(self, of: login, isPost: request.method == .post) }
         simulation.agenda.add { [self] in arrive() }
     }
 

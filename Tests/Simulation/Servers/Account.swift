@@ -163,6 +163,10 @@ final class Account {
     /// The longest pause after a failed login, in ms.
     private static let pause: Int64 = 200_000
 
+    /// Returns true if a part of a page may have been held back since that time, because nobody could say whether it is the login
+    /// page's.
+    func hasHeldBack(since time: Int64) -> Bool { simulation.weather.troublesLooks && lastFailedLook >= time }
+
     /// Records a check of a session that had no usable answer.
     ///
     /// `isComparison`: the check was one without the session. If it shows no login page, the daemon gives the session

@@ -78,13 +78,13 @@ final class ApplicationForm: Protection {
     func examine(_ request: ServerRequest) -> Examination {
         checkCookies(of: request)
         let path = request.path
-        if isProvable, request.isSide, path.hasPrefix("/base/r/"), !simulation.weather.hasFaults {
+        if isProvable, request.isSide, !request.isLook, path.hasPrefix("/base/r/"), !simulation.weather.hasFaults {
             simulation.violated("rule 11: the login of \(account.name) asks for a caller's address \(path)")
         }
-        if request.isSide, request.target.contains("?"), !path.hasPrefix("/base/login") {
+        if request.isSide, !request.isLook, request.target.contains("?"), !path.hasPrefix("/base/login") {
             simulation.violated("rule 2: the login of \(account.name) asks for \(request.target), with its query")
         }
-        if request.isSide, path.contains("//") || path.contains(";") {
+        if request.isSide, !request.isLook, path.contains("//") || path.contains(";") {
             simulation.violated("rule 11: the login of \(account.name) asks for \(path), which has two readings")
         }
         if let id = request.cookie(Self.cookie), sessions.contains(id) {

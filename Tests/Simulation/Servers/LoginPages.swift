@@ -219,7 +219,8 @@ enum PageLook: CaseIterable {
         case .text: set(200, "text/plain", own + words, pause: prompt)
         case .json: set(200, "application/vnd.api+json", own + words, pause: prompt)
         case .part:
-            set(206, "text/html", own + words, pause: prompt)
+            // It may be a part of the login page, and is held until that was asked for.
+            set(206, "text/html", own + words, pause: .init(after: 100, mayBeHeld: true))
             answer.fields.append(("Content-Range", "bytes 0-\(answer.body.count - 1)/100000"))
         case .compressed:
             guard request.value("accept-encoding")?.contains("gzip") == true else { return }

@@ -19,6 +19,8 @@ struct ServerRequest {
     var host = ""
     /// True for a request of a login.
     var isSide = false
+    /// True for a look at the page of a caller's safe request, at its address and with its query.
+    var isLook = false
     /// The origin of a login's request.
     var origin: String?
     /// True if the body has not come, or not all of it.
@@ -36,6 +38,7 @@ struct ServerRequest {
         sentAt = step
         host = request.url.origin.host
         isSide = true
+        isLook = request.isLook
         origin = "\(request.url.origin)"
         for field in request.fields { fields.append((field.name.rawName, field.value)) }
         body = request.body?.revealBytes() ?? []
