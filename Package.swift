@@ -110,7 +110,7 @@ let package = Package(
             // The archive, as for YAML.
             linkerSettings: [.linkedLibrary(":libhiredis.a")]),
         module("Systemd", ["CLinux", "CSystemd", "System"]),
-        module("Charsets"),
+        module("Charsets", ["Basics"]),
 
         // Challenges and what answers them.
         module("SettingsReading", ["Basics"]),

@@ -87,10 +87,20 @@ extension UInt8 {
     @inline(__always)
     package var isDigit: Bool { self &- 0x30 < 10 }
 
+    /// ALPHA of RFC 5234, appendix B.1.
+    @inlinable
+    @inline(__always)
+    package var isLetter: Bool { (self | 0x20) &- 0x61 < 26 }
+
     /// ALPHA or DIGIT of RFC 5234, appendix B.1.
     @inlinable
     @inline(__always)
-    package var isAlphanumeric: Bool { isDigit || (self | 0x20) &- 0x61 < 26 }
+    package var isAlphanumeric: Bool { isDigit || isLetter }
+
+    /// True for ASCII whitespace (WHATWG Infra §4.6): SP, TAB, LF, FF and CR.
+    @inlinable
+    @inline(__always)
+    package var isASCIIWhitespace: Bool { self == .space || self &- 0x09 < 5 && self != 0x0B }
 
     /// True for bytes of a field value: VCHAR, obs-text, SP or HTAB (RFC 9110 §5.5), but not CR, LF, NUL and the other
     /// controls.
@@ -105,6 +115,20 @@ extension UInt8 {
         if isDigit { return self &- 0x30 }
         let letter = (self | 0x20) &- 0x61
         return letter < 6 ? letter &+ 10 : nil
+    }
+}
+
+extension BidirectionalCollection<UInt8> {
+    /// Returns the bytes without those at both ends that `isTrimmed`.
+    package func trimmed(_ isTrimmed: (UInt8) -> Bool) -> SubSequence {
+        var (start, end) = (startIndex, endIndex)
+        while start != end, isTrimmed(self[start]) { formIndex(after: &start) }
+        while start != end {
+            let last = index(before: end)
+            guard isTrimmed(self[last]) else { break }
+            end = last
+        }
+        return self[start..<end]
     }
 }
 

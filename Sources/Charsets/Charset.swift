@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import Basics
+
 /// A character encoding that pages and forms name (WHATWG Encoding §4).
 package struct Charset: Sendable, Hashable {
     /// Name in the standard's spelling, such as `windows-1251`.
@@ -26,11 +28,7 @@ package struct Charset: Sendable, Hashable {
 
     /// Finds the encoding of a label, such as `latin1` (WHATWG Encoding §4.2). Blanks around the label are ignored.
     package init?(label: some Sequence<UInt8>) {
-        var label = Array(label.prefix(64)).map {
-            (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) ? $0 | 0x20 : $0
-        }[...]
-        while let first = label.first, Self.isSpace(first) { label.removeFirst() }
-        while let last = label.last, Self.isSpace(last) { label.removeLast() }
+        let label = label.prefix(64).map(\.lowercased).trimmed(\.isASCIIWhitespace)
         guard let row = CharsetLabels.row(of: String(decoding: label, as: UTF8.self)) else { return nil }
         self.init(name: row.name, converter: row.converter, isSingleByte: row.isSingleByte)
     }
@@ -155,6 +153,4 @@ package struct Charset: Sendable, Hashable {
     private static func userDefined(_ byte: UInt8) -> Character {
         Character(Unicode.Scalar(0xF700 + UInt32(truncatingIfNeeded: byte)) ?? "\u{FFFD}")
     }
-
-    private static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D).contains(byte) && byte != 0x0B }
 }

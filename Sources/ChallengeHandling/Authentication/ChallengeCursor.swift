@@ -24,19 +24,19 @@ struct ChallengeCursor {
     // MARK: Separators
 
     /// True at the end, or at a blank, comma or semicolon.
-    var isAtSeparator: Bool { current.map { isBlank($0) || $0 == comma || $0 == semicolon } ?? true }
+    var isAtSeparator: Bool { current.map { $0.isBlank || $0 == comma || $0 == semicolon } ?? true }
 
     /// Skips blanks, commas and semicolons (empty elements, RFC 9110 §5.6.1.2). `nil` at the end.
     mutating func skipSeparators() -> Separator? {
         var separator = Separator.blank
-        while let byte = current, isBlank(byte) || byte == comma || byte == semicolon {
+        while let byte = current, byte.isBlank || byte == comma || byte == semicolon {
             if byte == comma { separator = .comma }
             position += 1
         }
         return position < bytes.count ? separator : nil
     }
 
-    mutating func skipBlanks() { skip(isBlank) }
+    mutating func skipBlanks() { skip(\.isBlank) }
 
     /// Skips `=` with blanks before it; false, without moving, at anything else.
     mutating func skipEquals() -> Bool {
@@ -73,7 +73,7 @@ struct ChallengeCursor {
     /// Skips the rest of a word, with quoted strings in it. `isSound` becomes false if one is only a part of the word.
     mutating func skipWord(_ isSound: inout Bool) {
         let start = position
-        while let byte = current, !isBlank(byte), byte != comma {
+        while let byte = current, !byte.isBlank, byte != comma {
             if byte == quote {
                 let isFirst = position == start
                 skipQuoted()
@@ -143,7 +143,7 @@ struct ChallengeCursor {
         var end = position + 1
         while end < bytes.count {
             let next = end + 1 < bytes.count ? bytes[end + 1] : comma
-            if bytes[end] == singleQuote, isBlank(next) || next == comma || next == semicolon {
+            if bytes[end] == singleQuote, next.isBlank || next == comma || next == semicolon {
                 let text = Self.string(bytes[(position + 1)..<end])
                 position = end + 1
                 return text
@@ -158,7 +158,7 @@ struct ChallengeCursor {
         let start = position
         var end = position
         while true {
-            while let byte = current, !isBlank(byte), byte != comma, !isEndBySemicolon {
+            while let byte = current, !byte.isBlank, byte != comma, !isEndBySemicolon {
                 if byte == quote {
                     isSound = false
                     skipQuoted()
@@ -177,7 +177,7 @@ struct ChallengeCursor {
     /// True at a semicolon that separates: addresses have some, too.
     private var isEndBySemicolon: Bool {
         guard current == semicolon else { return false }
-        return position + 1 >= bytes.count || isBlank(bytes[position + 1]) || bytes[position + 1] == comma
+        return position + 1 >= bytes.count || bytes[position + 1].isBlank || bytes[position + 1] == comma
     }
 
     // MARK: Looking ahead
@@ -233,7 +233,7 @@ struct ChallengeCursor {
     /// Returns the text from `start` up to the position, without any values.
     func name(from start: Int) -> String {
         var name = bytes[start..<position].prefix { $0 != equals && $0 != quote && $0 != singleQuote }
-        while let last = name.last, isBlank(last) { name.removeLast() }
+        while let last = name.last, last.isBlank { name.removeLast() }
         return ServerText.name(String(decoding: name.prefix(64), as: UTF8.self))
     }
 
@@ -258,5 +258,3 @@ private let equals = UInt8(ascii: "=")
 private let quote = UInt8(ascii: "\"")
 private let semicolon = UInt8(ascii: ";")
 private let singleQuote = UInt8(ascii: "'")
-
-private func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }

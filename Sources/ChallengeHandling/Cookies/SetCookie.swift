@@ -79,14 +79,7 @@ struct SetCookie {
     /// Returns name and value around the first `=`, trimmed; no value without `=`.
     private static func pair(_ part: ArraySlice<UInt8>) -> (name: ArraySlice<UInt8>, value: ArraySlice<UInt8>?) {
         let sign = part.firstIndex(of: UInt8(ascii: "="))
-        return (trimmed(part[..<(sign ?? part.endIndex)]), sign.map { trimmed(part[($0 + 1)...]) })
-    }
-
-    private static func trimmed(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
-        var bytes = bytes
-        while bytes.first == 0x20 || bytes.first == 0x09 { bytes.removeFirst() }
-        while bytes.last == 0x20 || bytes.last == 0x09 { bytes.removeLast() }
-        return bytes
+        return (part[..<(sign ?? part.endIndex)].trimmed(\.isBlank), sign.map { part[($0 + 1)...].trimmed(\.isBlank) })
     }
 
     /// Returns the domain in `value` (RFC 6265 §5.2.3). A trailing dot is ignored.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import Basics
 package import Charsets
 package import Secrets
 
@@ -24,7 +25,7 @@ package struct FormEntry: Sendable {
 extension HTMLPage.Form {
     /// The encoding of the form's entries on a page of `encoding` (WHATWG HTML §4.10.22.5).
     package func charset(on encoding: PageEncoding) -> Charset {
-        let labels = (acceptedCharsets ?? "").utf8.split { HTMLScanner.isSpace($0) || $0 == UInt8(ascii: ",") }
+        let labels = (acceptedCharsets ?? "").utf8.split { $0.isASCIIWhitespace || $0 == UInt8(ascii: ",") }
         return (labels.lazy.compactMap { Charset(label: $0) }.first ?? encoding.charset).ofForms
     }
 

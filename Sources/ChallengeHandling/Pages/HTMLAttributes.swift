@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import Basics
+
 /// Attributes of a tag, as written (WHATWG HTML §13.2.5.32 to §13.2.5.39). The first of repeated ones counts.
 struct HTMLAttributes {
     private let bytes: [UInt8]
@@ -62,24 +64,24 @@ struct HTMLAttributes {
         while position < limit {
             let byte = bytes[position]
             if byte == UInt8(ascii: ">") { return position }
-            if HTMLScanner.isSpace(byte) || byte == UInt8(ascii: "/") {
+            if byte.isASCIIWhitespace || byte == UInt8(ascii: "/") {
                 position += 1
                 continue
             }
             let name = position
             // A leading `=` belongs to the name (WHATWG HTML §13.2.5.32).
             position += 1
-            while position < limit, !HTMLScanner.isSpace(bytes[position]), bytes[position] != UInt8(ascii: "/"),
+            while position < limit, !bytes[position].isASCIIWhitespace, bytes[position] != UInt8(ascii: "/"),
                 bytes[position] != UInt8(ascii: ">"), bytes[position] != UInt8(ascii: "=")
             { position += 1 }
             let nameEnd = position
-            while position < limit, HTMLScanner.isSpace(bytes[position]) { position += 1 }
+            while position < limit, bytes[position].isASCIIWhitespace { position += 1 }
             guard position < limit, bytes[position] == UInt8(ascii: "=") else {
                 visit(name..<nameEnd, nameEnd..<nameEnd)
                 continue
             }
             position += 1
-            while position < limit, HTMLScanner.isSpace(bytes[position]) { position += 1 }
+            while position < limit, bytes[position].isASCIIWhitespace { position += 1 }
             guard position < limit else {
                 visit(name..<nameEnd, nameEnd..<nameEnd)
                 break
@@ -95,7 +97,7 @@ struct HTMLAttributes {
                 position += 1
             } else {
                 value = position
-                while position < limit, !HTMLScanner.isSpace(bytes[position]), bytes[position] != UInt8(ascii: ">") {
+                while position < limit, !bytes[position].isASCIIWhitespace, bytes[position] != UInt8(ascii: ">") {
                     position += 1
                 }
                 visit(name..<nameEnd, value..<position)

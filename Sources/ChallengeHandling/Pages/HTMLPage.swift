@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import Basics
 internal import HTTPTypes
 
 /// The forms of a page, as a login needs them: read once, by the living standard of HTML, for all that asks for forms.
@@ -58,16 +59,14 @@ package struct HTMLPage: Sendable, Equatable {
     }
 
     static func trimmed(_ text: String) -> String {
-        let bytes = text.utf8.drop(while: HTMLScanner.isSpace)
-        let end = bytes.lastIndex { !HTMLScanner.isSpace($0) }.map(bytes.index(after:)) ?? bytes.startIndex
-        return String(Substring(bytes[..<end]))
+        String(Substring(text.utf8.trimmed(\.isASCIIWhitespace)))
     }
 
     /// Returns text without blanks at its ends, and with one blank for each run of them within.
     static func collapsed(_ text: [UInt8]) -> [UInt8] {
         var result: [UInt8] = []
         for byte in text {
-            if !HTMLScanner.isSpace(byte) {
+            if !byte.isASCIIWhitespace {
                 result.append(byte)
             } else if let last = result.last, last != 0x20 {
                 result.append(0x20)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import Basics
+
 /// Scanner of the tags and texts in HTML, by the rules of WHATWG HTML §13.2.5. It visits each byte a bounded number of times.
 struct HTMLScanner {
     /// A start or end tag.
@@ -46,7 +48,7 @@ struct HTMLScanner {
             guard position + 1 < bytes.count else { break }
             let next = bytes[position + 1]
             guard
-                Self.isLetter(next) || next == UInt8(ascii: "/") || next == UInt8(ascii: "!")
+                next.isLetter || next == UInt8(ascii: "/") || next == UInt8(ascii: "!")
                     || next == UInt8(ascii: "?")
             else {
                 position += 1
@@ -69,7 +71,7 @@ struct HTMLScanner {
         }
         let isEnd = next == UInt8(ascii: "/")
         if isEnd {
-            guard position < bytes.count, Self.isLetter(bytes[position]) else {
+            guard position < bytes.count, bytes[position].isLetter else {
                 if position < bytes.count { skip(past: UInt8(ascii: ">")) }
                 return .text(start..<start, isRaw: false)
             }
@@ -177,13 +179,7 @@ struct HTMLScanner {
         position = bytes[position...].firstIndex(of: byte).map { $0 + 1 } ?? bytes.count
     }
 
-    static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D).contains(byte) && byte != 0x0B }
-
     private static func endsName(_ byte: UInt8) -> Bool {
-        isSpace(byte) || byte == UInt8(ascii: "/") || byte == UInt8(ascii: ">")
-    }
-
-    private static func isLetter(_ byte: UInt8) -> Bool {
-        (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20)
+        byte.isASCIIWhitespace || byte == UInt8(ascii: "/") || byte == UInt8(ascii: ">")
     }
 }

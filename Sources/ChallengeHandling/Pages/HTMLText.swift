@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import Basics
+
 /// Decoder of HTML character references (WHATWG HTML §13.2.5.72 to §13.2.5.80).
 enum HTMLText {
     /// Returns text with its references decoded and its line ends as one line feed each. Anything else is unchanged.
@@ -35,7 +37,7 @@ enum HTMLText {
     private static func reference(_ text: ArraySlice<UInt8>, _ isAttribute: Bool) -> (text: [UInt8], end: Int)? {
         guard let first = text.first else { return nil }
         if first == UInt8(ascii: "#") { return number(text.dropFirst()) }
-        let name = text.prefix(NamedReferences.longest).prefix { isWord($0) }
+        let name = text.prefix(NamedReferences.longest).prefix { $0.isAlphanumeric }
         if name.endIndex < text.endIndex, text[name.endIndex] == UInt8(ascii: ";"),
             let found = NamedReferences.text(of: name)
         {
@@ -45,7 +47,7 @@ enum HTMLText {
         while prefix.count > 1 {
             if let found = NamedReferences.legacyText(of: prefix) {
                 let next = prefix.endIndex < text.endIndex ? text[prefix.endIndex] : 0
-                if isAttribute, isWord(next) || next == UInt8(ascii: "=") { return nil }
+                if isAttribute, next.isAlphanumeric || next == UInt8(ascii: "=") { return nil }
                 return (Array(found.utf8), prefix.endIndex)
             }
             prefix = prefix.dropLast()
@@ -55,12 +57,14 @@ enum HTMLText {
 
     private static func number(_ text: ArraySlice<UInt8>) -> (text: [UInt8], end: Int)? {
         let isHexadecimal = text.first.map { $0 | 0x20 == UInt8(ascii: "x") } ?? false
-        let digits = (isHexadecimal ? text.dropFirst() : text).prefix { digit($0, isHexadecimal) != nil }
+        let digits = (isHexadecimal ? text.dropFirst() : text).prefix {
+            isHexadecimal ? $0.hexadecimalValue != nil : $0.isDigit
+        }
         guard !digits.isEmpty else { return nil }
         var value: UInt32 = 0
         for byte in digits {
             // More than the largest code point stays so.
-            value = min(0x110000, value &* (isHexadecimal ? 16 : 10) &+ (digit(byte, isHexadecimal) ?? 0))
+            value = min(0x110000, value &* (isHexadecimal ? 16 : 10) &+ UInt32(byte.hexadecimalValue ?? 0))
         }
         let hasEnd = digits.endIndex < text.endIndex && text[digits.endIndex] == UInt8(ascii: ";")
         return (Array(String(Character(scalar(value))).utf8), digits.endIndex + (hasEnd ? 1 : 0))
@@ -70,22 +74,6 @@ enum HTMLText {
         if (0x80...0x9F).contains(value), let replaced = controls[value] { return replaced }
         guard value != 0, let scalar = Unicode.Scalar(value) else { return "\u{FFFD}" }
         return scalar
-    }
-
-    private static func digit(_ byte: UInt8, _ isHexadecimal: Bool) -> UInt32? {
-        switch byte {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"): UInt32(truncatingIfNeeded: byte - UInt8(ascii: "0"))
-        case UInt8(ascii: "a")...UInt8(ascii: "f") where isHexadecimal:
-            UInt32(truncatingIfNeeded: byte - UInt8(ascii: "a")) + 10
-        case UInt8(ascii: "A")...UInt8(ascii: "F") where isHexadecimal:
-            UInt32(truncatingIfNeeded: byte - UInt8(ascii: "A")) + 10
-        default: nil
-        }
-    }
-
-    private static func isWord(_ byte: UInt8) -> Bool {
-        (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
-            || (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20)
     }
 
     /// Characters that numbers of windows-1252 mean.

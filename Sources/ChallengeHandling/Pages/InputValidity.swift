@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import Basics
+
 extension HTMLPage.Input {
     private static let mailSigns = Set("!#$%&'*+/=?^_`{|}~-.".utf8)
 
@@ -23,28 +25,24 @@ extension HTMLPage.Input {
     private static func isMailAddress(_ text: String) -> Bool {
         let parts = text.utf8.split(separator: UInt8(ascii: "@"), omittingEmptySubsequences: false)
         guard parts.count == 2, !parts[0].isEmpty,
-            parts[0].allSatisfy({ isWord($0) || mailSigns.contains($0) })
+            parts[0].allSatisfy({ $0.isAlphanumeric || mailSigns.contains($0) })
         else { return false }
         return parts[1].split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false).allSatisfy { label in
-            (1...63).contains(label.count) && label.allSatisfy { isWord($0) || $0 == UInt8(ascii: "-") }
+            (1...63).contains(label.count) && label.allSatisfy { $0.isAlphanumeric || $0 == UInt8(ascii: "-") }
                 && label.first != UInt8(ascii: "-") && label.last != UInt8(ascii: "-")
         }
     }
 
     /// Returns true for a text that certainly is an absolute address.
     private static func isAddress(_ text: String) -> Bool {
-        guard let colon = text.utf8.firstIndex(of: UInt8(ascii: ":")), let first = text.utf8.first, isWord(first) else {
+        guard let colon = text.utf8.firstIndex(of: UInt8(ascii: ":")), let first = text.utf8.first, first.isAlphanumeric
+        else {
             return false
         }
         let scheme = text.utf8[..<colon]
-        guard scheme.allSatisfy({ isWord($0) || "+-.".utf8.contains($0) }) else { return false }
+        guard scheme.allSatisfy({ $0.isAlphanumeric || "+-.".utf8.contains($0) }) else { return false }
         guard ["http", "https"].contains(String(Substring(scheme)).lowercased()) else { return true }
         let host = text.utf8[colon...].dropFirst().drop { $0 == UInt8(ascii: "/") }.prefix { !"/?#:".utf8.contains($0) }
-        return !host.isEmpty && host.allSatisfy { isWord($0) || "-.".utf8.contains($0) }
-    }
-
-    private static func isWord(_ byte: UInt8) -> Bool {
-        (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
-            || (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20)
+        return !host.isEmpty && host.allSatisfy { $0.isAlphanumeric || "-.".utf8.contains($0) }
     }
 }

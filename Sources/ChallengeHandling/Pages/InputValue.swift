@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import Basics
+
 /// The value of an input as a browser keeps it (WHATWG HTML §4.10.5.1, value sanitization).
 struct InputValue {
     private(set) var bytes: [UInt8] = []
@@ -20,15 +22,15 @@ struct InputValue {
         case "text", "search", "tel", "password": bytes.removeAll { $0 == 0x0A || $0 == 0x0D }
         case "email", "url":
             bytes.removeAll { $0 == 0x0A || $0 == 0x0D }
-            bytes = Self.trimmed(bytes)
+            bytes = Array(bytes.trimmed(\.isASCIIWhitespace))
             if type == "email", attributes.has("multiple") {
                 let parts = bytes.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false)
-                bytes = Array(parts.map { Self.trimmed(Array($0)) }.joined(separator: [UInt8(ascii: ",")]))
+                bytes = Array(parts.map { $0.trimmed(\.isASCIIWhitespace) }.joined(separator: [UInt8(ascii: ",")]))
             }
         case "number": if !Self.isNumber(text) { bytes = [] }
         case "range": setRange(text, attributes)
         case "date", "month", "week", "time", "datetime-local":
-            if !Self.isMoment(text, type) { bytes = [] }
+            if !Self.isDateOrTime(text, type) { bytes = [] }
         // What browsers write on a button without words of its own.
         case "submit": bytes = written ?? Array("Submit".utf8)
         default: break
@@ -37,9 +39,9 @@ struct InputValue {
 
     /// Returns a number that is not negative (WHATWG HTML §2.3.4.2); digits may be followed by anything.
     static func integer(_ text: String) -> Int? {
-        var bytes = text.utf8.drop(while: HTMLScanner.isSpace)
+        var bytes = text.utf8.drop(while: \.isASCIIWhitespace)
         if bytes.first == UInt8(ascii: "+") { bytes = bytes.dropFirst() }
-        let digits = bytes.prefix { (0x30...0x39).contains($0) }
+        let digits = bytes.prefix { $0.isDigit }
         guard !digits.isEmpty else { return nil }
         return Int(Substring(digits)) ?? Int.max
     }
@@ -63,13 +65,6 @@ struct InputValue {
         bytes = Array("\(value)".utf8)
     }
 
-    private static func trimmed(_ bytes: [UInt8]) -> [UInt8] {
-        var bytes = bytes[...]
-        while let first = bytes.first, HTMLScanner.isSpace(first) { bytes.removeFirst() }
-        while let last = bytes.last, HTMLScanner.isSpace(last) { bytes.removeLast() }
-        return Array(bytes)
-    }
-
     private static func isColor(_ text: String) -> Bool {
         let bytes = Array(text.utf8)
         return bytes.count == 7 && bytes[0] == UInt8(ascii: "#")
@@ -80,7 +75,7 @@ struct InputValue {
     private static func isNumber(_ text: String) -> Bool {
         var rest = Array(text.utf8)[...]
         func digits() -> Int {
-            let count = rest.prefix { (0x30...0x39).contains($0) }.count
+            let count = rest.prefix { $0.isDigit }.count
             rest = rest.dropFirst(count)
             return count
         }
@@ -101,12 +96,12 @@ struct InputValue {
     }
 
     /// Returns true for a valid date or time in the form that browsers keep.
-    private static func isMoment(_ text: String, _ type: String) -> Bool {
+    private static func isDateOrTime(_ text: String, _ type: String) -> Bool {
         switch type {
-        case "month": return isMoment("\(text)-01", "date")
+        case "month": return isDateOrTime("\(text)-01", "date")
         case "datetime-local":
             let parts = text.split(separator: "T", omittingEmptySubsequences: false)
-            return parts.count == 2 && isMoment(String(parts[0]), "date") && isMoment(String(parts[1]), "time")
+            return parts.count == 2 && isDateOrTime(String(parts[0]), "date") && isDateOrTime(String(parts[1]), "time")
         case "time":
             let parts = numbers(text, ":", [2, 2])
             return parts.map { $0[0] < 24 && $0[1] < 60 } ?? false
@@ -126,7 +121,7 @@ struct InputValue {
     private static func numbers(_ text: String, _ separator: Character, _ lengths: [Int]) -> [Int]? {
         let parts = text.split(separator: separator, omittingEmptySubsequences: false)
         guard parts.map(\.utf8.count) == lengths,
-            parts.allSatisfy({ $0.utf8.allSatisfy { (0x30...0x39).contains($0) } })
+            parts.allSatisfy({ $0.utf8.allSatisfy { $0.isDigit } })
         else { return nil }
         return parts.map { Int($0) ?? 0 }
     }

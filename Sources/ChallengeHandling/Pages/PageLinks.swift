@@ -33,7 +33,7 @@ package struct PageLinks: Sendable, Equatable {
         let open = Array("<title>".utf8)
         guard let start = bytes.range(ofLowercased: open)?.upperBound else { return nil }
         let text = bytes[start...].prefix(titleLimit + 1).prefix { $0 != UInt8(ascii: "<") }
-        guard text.count <= titleLimit, text.contains(where: { !HTMLScanner.isSpace($0) }) else { return nil }
+        guard text.count <= titleLimit, text.contains(where: { !$0.isASCIIWhitespace }) else { return nil }
         return String(validating: text, as: UTF8.self)
     }
 }

@@ -56,20 +56,20 @@ package struct PageRefresh: Sendable, Equatable {
 
     /// Parses `1; url=/login` (WHATWG HTML §4.2.5.3, shared declarative refresh steps).
     private static func target(in value: [UInt8], at base: WebURL) -> WebURL? {
-        var rest = value[...].drop(while: HTMLScanner.isSpace)
+        var rest = value[...].drop(while: \.isASCIIWhitespace)
         let digits = rest.prefix(while: \.isDigit)
         rest = rest.dropFirst(digits.count)
         guard !digits.isEmpty || rest.first == UInt8(ascii: "."), digits.count <= 9,
             Int(String(decoding: digits, as: UTF8.self)) ?? 0 <= longestDelay
         else { return nil }
         rest = rest.drop { $0.isDigit || $0 == UInt8(ascii: ".") }
-        guard let sign = rest.first, HTMLScanner.isSpace(sign) || ";,".utf8.contains(sign) else { return nil }
-        rest = rest.drop(while: HTMLScanner.isSpace)
+        guard let sign = rest.first, sign.isASCIIWhitespace || ";,".utf8.contains(sign) else { return nil }
+        rest = rest.drop(while: \.isASCIIWhitespace)
         if let sign = rest.first, ";,".utf8.contains(sign) { rest = rest.dropFirst() }
-        rest = rest.drop(while: HTMLScanner.isSpace)
+        rest = rest.drop(while: \.isASCIIWhitespace)
         if rest.prefix(3).map(\.lowercased).elementsEqual("url".utf8) {
-            let after = rest.dropFirst(3).drop(while: HTMLScanner.isSpace)
-            if after.first == UInt8(ascii: "=") { rest = after.dropFirst().drop(while: HTMLScanner.isSpace) }
+            let after = rest.dropFirst(3).drop(while: \.isASCIIWhitespace)
+            if after.first == UInt8(ascii: "=") { rest = after.dropFirst().drop(while: \.isASCIIWhitespace) }
         }
         if let quote = rest.first, "\"'".utf8.contains(quote) { rest = rest.dropFirst().prefix { $0 != quote } }
         guard !rest.isEmpty else { return nil }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import Basics
+
 /// Name of an element in lower case, with what the reader of a page must know of the element.
 struct TagName: Equatable {
     /// An element that the reader treats on its own.
@@ -80,16 +82,12 @@ struct TagName: Equatable {
     private static func code(_ bytes: some Collection<UInt8>) -> UInt64 {
         var code: UInt64 = 0
         if bytes.count <= 8 {
-            for byte in bytes { code = code << 8 | UInt64(lowered(byte)) }
+            for byte in bytes { code = code << 8 | UInt64(byte.lowercased) }
             return code
         }
         code = 0xCBF2_9CE4_8422_2325
-        for byte in bytes { code = (code ^ UInt64(lowered(byte))) &* 0x100_0000_01B3 }
+        for byte in bytes { code = (code ^ UInt64(byte.lowercased)) &* 0x100_0000_01B3 }
         return code
-    }
-
-    private static func lowered(_ byte: UInt8) -> UInt8 {
-        (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte) ? byte | 0x20 : byte
     }
 
     /// Elements by the code of their name: open addressing, since a page may have hundreds of thousands of tags.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import Basics
+
 /// A media type with its parameter `charset`, read as browsers do (WHATWG MIME Sniffing §4.4).
 package struct MediaType: Sendable, Equatable {
     /// Number of bytes that are read. No media type is that long (RFC 6838 §4.2).
@@ -15,7 +17,7 @@ package struct MediaType: Sendable, Equatable {
     package init(_ text: String) {
         let bytes = Array(text.utf8.prefix(Self.limit))
         let end = bytes.firstIndex(of: UInt8(ascii: ";")) ?? bytes.endIndex
-        essence = String(decoding: Self.trimmed(bytes[..<end]), as: UTF8.self).lowercased()
+        essence = String(decoding: bytes[..<end].trimmed(\.isASCIIWhitespace), as: UTF8.self).lowercased()
         charset = Self.charset(in: bytes[end...])
     }
 
@@ -30,15 +32,15 @@ package struct MediaType: Sendable, Equatable {
         while start + word.count <= bytes.count {
             defer { start += 1 }
             guard bytes[start..<(start + word.count)].elementsEqual(word, by: { $0 | 0x20 == $1 }) else { continue }
-            var rest = bytes[(start + word.count)...].drop(while: HTMLScanner.isSpace)
+            var rest = bytes[(start + word.count)...].drop(while: \.isASCIIWhitespace)
             guard rest.first == UInt8(ascii: "=") else { continue }
-            rest = rest.dropFirst().drop(while: HTMLScanner.isSpace)
+            rest = rest.dropFirst().drop(while: \.isASCIIWhitespace)
             guard let first = rest.first else { return nil }
             if first == UInt8(ascii: "\"") || first == UInt8(ascii: "'") {
                 let value = rest.dropFirst().prefix { $0 != first }
                 return value.endIndex < rest.endIndex ? String(decoding: value, as: UTF8.self) : nil
             }
-            return String(decoding: rest.prefix { !HTMLScanner.isSpace($0) && $0 != UInt8(ascii: ";") }, as: UTF8.self)
+            return String(decoding: rest.prefix { !$0.isASCIIWhitespace && $0 != UInt8(ascii: ";") }, as: UTF8.self)
         }
         return nil
     }
@@ -46,7 +48,7 @@ package struct MediaType: Sendable, Equatable {
     private static func charset(in parameters: ArraySlice<UInt8>) -> String? {
         var rest = parameters
         while let semicolon = rest.firstIndex(of: UInt8(ascii: ";")) {
-            rest = rest[(semicolon + 1)...].drop(while: HTMLScanner.isSpace)
+            rest = rest[(semicolon + 1)...].drop(while: \.isASCIIWhitespace)
             let name = rest.prefix { $0 != UInt8(ascii: ";") && $0 != UInt8(ascii: "=") }
             rest = rest[name.endIndex...]
             guard rest.first == UInt8(ascii: "=") else { continue }
@@ -60,18 +62,12 @@ package struct MediaType: Sendable, Equatable {
             } else {
                 let written = rest.prefix { $0 != UInt8(ascii: ";") }
                 rest = rest[written.endIndex...]
-                value = Array(trimmed(written))
+                value = Array(written.trimmed(\.isASCIIWhitespace))
             }
             if String(decoding: name, as: UTF8.self).lowercased() == "charset", !value.isEmpty {
                 return String(decoding: value, as: UTF8.self)
             }
         }
         return nil
-    }
-
-    private static func trimmed(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
-        var bytes = bytes.drop(while: HTMLScanner.isSpace)
-        while let last = bytes.last, HTMLScanner.isSpace(last) { bytes.removeLast() }
-        return bytes
     }
 }

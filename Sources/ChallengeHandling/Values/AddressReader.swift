@@ -39,9 +39,7 @@ private struct AddressReader {
 
     /// Creates a reader of `bytes` without blanks around them, tabs and line breaks.
     init(_ bytes: some Collection<UInt8>) {
-        var text = Array(bytes)[...]
-        while let first = text.first, first <= 0x20 { text.removeFirst() }
-        while let last = text.last, last <= 0x20 { text.removeLast() }
+        var text = Array(bytes).trimmed { $0 <= 0x20 }
         if text.contains(where: Self.isRemoved) { text = text.filter { !Self.isRemoved($0) }[...] }
         // The fragment begins at the first `#`, wherever that is.
         self.bytes = text.prefix { $0 != UInt8(ascii: "#") }
@@ -112,7 +110,7 @@ private struct AddressReader {
 
     /// Reads a scheme with its colon, in lower case; `nil` if the address begins otherwise.
     private mutating func schemeName() -> String? {
-        guard let first = next, first.isAlphanumeric, !first.isDigit,
+        guard let first = next, first.isLetter,
             let colon = bytes.firstIndex(where: { !$0.isAlphanumeric && !"+-.".utf8.contains($0) }),
             bytes[colon] == UInt8(ascii: ":")
         else { return nil }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import Basics
 internal import HTTPWire
 
 /// Detects a request that runs in a circle, for example if its upstream is the listener that it came from.
@@ -19,10 +20,10 @@ enum LoopGuard {
         var index = value.start
         while index < value.end {
             // received-protocol RWS received-by [ RWS comment ]
-            index = skip(bytes, from: index, to: value.end) { isBlank($0) || $0 == comma }
-            index = skip(bytes, from: index, to: value.end) { !isBlank($0) && $0 != comma }
-            let start = skip(bytes, from: index, to: value.end, while: isBlank)
-            index = skip(bytes, from: start, to: value.end) { !isBlank($0) && $0 != comma && $0 != opening }
+            index = skip(bytes, from: index, to: value.end) { $0.isBlank || $0 == comma }
+            index = skip(bytes, from: index, to: value.end) { !$0.isBlank && $0 != comma }
+            let start = skip(bytes, from: index, to: value.end, while: \.isBlank)
+            index = skip(bytes, from: start, to: value.end) { !$0.isBlank && $0 != comma && $0 != opening }
             if bytes.matches(ByteRange(start: start, end: index), ignoringCase: "countersign") { count += 1 }
             index = endOfElement(bytes, from: index, to: value.end)
         }
@@ -53,8 +54,6 @@ enum LoopGuard {
         while index < end, condition(bytes[index]) { index += 1 }
         return index
     }
-
-    private static func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
 
     private static let comma = UInt8(ascii: ",")
     private static let opening = UInt8(ascii: "(")

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import Basics
 internal import ChallengeClient
 internal import ChallengeHandling
 internal import HTTPWire
@@ -191,14 +192,14 @@ enum RefreshTarget {
     static func range(_ bytes: Span<UInt8>, _ value: ByteRange) -> ByteRange? {
         guard value.end <= bytes.count else { return nil }
         let end = value.end
-        var index = skip(bytes, from: value.start, to: end, while: isBlank)
+        var index = skip(bytes, from: value.start, to: end, while: \.isBlank)
         let digits = index
         index = skip(bytes, from: index, to: end) { $0 &- 0x30 < 10 || $0 == UInt8(ascii: ".") }
         guard index > digits, index < end else { return nil }
-        guard isBlank(bytes[index]) || isSeparator(bytes[index]) else { return nil }
-        index = skip(bytes, from: index, to: end, while: isBlank)
+        guard bytes[index].isBlank || isSeparator(bytes[index]) else { return nil }
+        index = skip(bytes, from: index, to: end, while: \.isBlank)
         if index < end, isSeparator(bytes[index]) { index += 1 }
-        index = skip(bytes, from: index, to: end, while: isBlank)
+        index = skip(bytes, from: index, to: end, while: \.isBlank)
         index = behindURL(bytes, from: index, to: end) ?? index
         guard index < end else { return nil }
         let quote = bytes[index]
@@ -214,9 +215,9 @@ enum RefreshTarget {
         guard end - start > 3, bytes.matches(ByteRange(start: start, end: start + 3), ignoringCase: "url") else {
             return nil
         }
-        let sign = skip(bytes, from: start + 3, to: end, while: isBlank)
+        let sign = skip(bytes, from: start + 3, to: end, while: \.isBlank)
         guard sign < end, bytes[sign] == UInt8(ascii: "=") else { return nil }
-        return skip(bytes, from: sign + 1, to: end, while: isBlank)
+        return skip(bytes, from: sign + 1, to: end, while: \.isBlank)
     }
 
     private static func skip(
@@ -226,8 +227,6 @@ enum RefreshTarget {
         while index < end, condition(bytes[index]) { index += 1 }
         return index
     }
-
-    private static func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
 
     private static func isSeparator(_ byte: UInt8) -> Bool { byte == UInt8(ascii: ";") || byte == UInt8(ascii: ",") }
 }

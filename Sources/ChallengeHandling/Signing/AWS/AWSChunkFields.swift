@@ -36,17 +36,10 @@ package enum AWSChunkFields {
     package static func withoutChunks(_ value: [UInt8]) -> [UInt8] {
         var kept: [UInt8] = []
         for part in value.split(separator: UInt8(ascii: ",")) {
-            let name = trimmed(part)
+            let name = Array(part.trimmed(\.isBlank))
             if name.isEmpty || name.map(\.lowercased) == coding { continue }
             kept += kept.isEmpty ? name : Array(", ".utf8) + name
         }
         return kept
-    }
-
-    private static func trimmed(_ text: ArraySlice<UInt8>) -> [UInt8] {
-        var text = text
-        while text.first?.isBlank == true { text.removeFirst() }
-        while text.last?.isBlank == true { text.removeLast() }
-        return Array(text)
     }
 }
