@@ -179,7 +179,7 @@ package func nghttp2SetOnSend2(_ callbacks: OpaquePointer?, _ function: UnsafeRa
         content.addField(valueCount)
     }
     let function = unsafe UnsafeRawPointer(bitPattern: FrameGuard.onField.load(ordering: .relaxed))
-    guard let function = unsafe function else { return Int32(callbackFailure) }
+    guard let function = unsafe function else { return Int32(truncatingIfNeeded: callbackFailure) }
     return unsafe unsafeBitCast(function, to: OnField.self)(
         session, frame, name, nameCount, value, valueCount, flags, data)
 }
@@ -190,7 +190,7 @@ package func nghttp2SetOnSend2(_ callbacks: OpaquePointer?, _ function: UnsafeRa
 ) -> Int32 {
     FrameGuard.note { $0.addData(count) }
     let function = unsafe UnsafeRawPointer(bitPattern: FrameGuard.onData.load(ordering: .relaxed))
-    guard let function = unsafe function else { return Int32(callbackFailure) }
+    guard let function = unsafe function else { return Int32(truncatingIfNeeded: callbackFailure) }
     return unsafe unsafeBitCast(function, to: OnData.self)(session, flags, stream, bytes, count, data)
 }
 

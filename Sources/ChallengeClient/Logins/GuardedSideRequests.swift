@@ -80,9 +80,7 @@ struct GuardedSideRequests: SideRequests {
                 .cookie, to: cookies.merged(withLines: request.fields.bytes(of: .cookie), for: request.url, now: now))
         }
         let answer = try await direct.send(request)
-        let examined = ExaminedResponse(
-            status: answer.status, fields: answer.fields, body: Array(answer.body.prefix(ExaminedResponse.bodyLimit)),
-            method: request.method, url: request.url)
+        let examined = ExaminedResponse(answer, method: request.method, url: request.url)
         for (slot, session) in zip(pages, sessions) {
             let asked = slot.login.trigger.detector?.examine(examined, hasSession: session?.session.isEmpty == false)
             guard asked == .challenged() else { continue }

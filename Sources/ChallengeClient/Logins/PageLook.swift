@@ -3,6 +3,7 @@
 
 internal import ChallengeHandling
 internal import EventLoop
+internal import FieldBytes
 internal import HTTPTypes
 internal import HTTPWire
 internal import Secrets
@@ -101,9 +102,7 @@ final class PageLooks {
             guard isComplete, case .success(let response) = result, !InconclusiveStatus.contains(response.status) else {
                 return finish(.unknown)
             }
-            let page = ExaminedResponse(
-                status: response.status, fields: response.fields,
-                body: Array(response.body.prefix(ExaminedResponse.bodyLimit)), url: address)
+            let page = ExaminedResponse(response, url: address)
             switch look.slot.login.trigger.detector?.examine(page, hasSession: hasSession) {
             case .challenged: finish(.asks(page))
             case .replay, .stale, .refused: finish(.unknown)
@@ -116,7 +115,7 @@ final class PageLooks {
 
     /// Takes renewed cookies of the session.
     private func takeCookies(of response: SideResponse, from address: WebURL, for look: PageLook) {
-        for value in response.fields[values: .setCookie] {
+        for value in response.fields.bytes(of: .setCookie) {
             _ = look.session?.session.cookies?.take(value, from: address, now: runtime.wallClock())
         }
     }
@@ -142,7 +141,7 @@ extension SessionFields {
             var target = ByteQueue()
             target.append(request.url.target.utf8.span)
             if let line = cookies(for: target, to: request.url.origin, now: now).merged(with: []) {
-                fields[values: .cookie] = [String(decoding: line, as: UTF8.self)]
+                fields.set(.cookie, to: line)
             }
         }
         request.fields = fields

@@ -60,9 +60,7 @@ struct SessionCheck {
             !InconclusiveStatus.contains(response.status)
         else { return nil }
         session?.signer?.learn(status: response.status, fields: response.fields, target: address.target)
-        let examined = ExaminedResponse(
-            status: response.status, fields: response.fields,
-            body: Array(response.body.prefix(ExaminedResponse.bodyLimit)), url: address)
+        let examined = ExaminedResponse(response, url: address)
         let meaning = detector?.examine(examined, hasSession: session != nil)
         // A session that lacks scope is one that works.
         if case .challenged(let words)? = meaning, session != nil, response.status == 403, !words.isEmpty {

@@ -80,4 +80,12 @@ public struct ExaminedResponse: Sendable {
         self.method = method
         self.url = url
     }
+
+    /// Creates the examined part of the answer to a request of the program's own.
+    package init(_ answer: SideResponse, method: HTTPRequest.Method = .get, url: WebURL) {
+        self.init(
+            status: answer.status, fields: answer.fields, body: Array(answer.body.prefix(Self.bodyLimit)),
+            method: method,
+            url: url)
+    }
 }

@@ -66,7 +66,7 @@ struct FormAnswerEvaluator {
         }
         let isPlain = sources.isPlainServletAnswer(answer, hasNewCookies: hasNewCookies) && !evidence.isSettled
         if !isPlain { try await requireNoRejection(answer, client) }
-        let isLikely = hasNewCookies || GatewayClient.redirect(in: answer) != nil
+        let isLikely = hasNewCookies || answer.redirectTarget != nil
         if let next = GatewayClient.redirectWithinOrigin(in: answer) {
             // Requested once, before the session is used otherwise: Tomcat treats the next request for that address as
             // the one that it saved, and that must be this request.

@@ -33,7 +33,7 @@ struct FormEvidence {
         } else if status == 401 || status == 403 {
             pieces.append(refusal(status))
         }
-        if hasNewCookies, GatewayClient.redirect(in: answer) != nil {
+        if hasNewCookies, answer.redirectTarget != nil {
             pieces.append(Evidence(.hint, .accepted, "the answer sets new cookies and redirects"))
         }
         return pieces

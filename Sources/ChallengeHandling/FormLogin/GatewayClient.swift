@@ -315,14 +315,9 @@ struct GatewayClient {
         return failure
     }
 
-    /// Returns the address that a redirect names (RFC 9110 §15.4).
-    static func redirect(in response: ExaminedResponse) -> WebURL? {
-        response.redirectTarget
-    }
-
     /// Returns the address that a redirect within the origin names. No other redirect is followed.
     static func redirectWithinOrigin(in response: ExaminedResponse) -> WebURL? {
-        guard let next = redirect(in: response), next.origin == response.url.origin else { return nil }
+        guard let next = response.redirectTarget, next.origin == response.url.origin else { return nil }
         return next
     }
 

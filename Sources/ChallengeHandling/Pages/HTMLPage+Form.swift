@@ -5,10 +5,14 @@ extension HTMLPage {
     /// A form, and how a browser submits it (WHATWG HTML §4.10.22).
     package struct Form: Sendable, Equatable {
         /// Method of a form.
-        package enum Method: Sendable, Equatable { case get, post, dialog }
+        package enum Method: String, Sendable, Equatable { case get, post, dialog }
 
         /// Encoding of a form's entries.
-        package enum Body: Sendable, Equatable { case urlEncoded, multipart, plain }
+        package enum Body: String, Sendable, Equatable {
+            case urlEncoded = "application/x-www-form-urlencoded"
+            case multipart = "multipart/form-data"
+            case plain = "text/plain"
+        }
 
         /// The `id`, by which inputs elsewhere name their form.
         package var id: String?
@@ -33,9 +37,10 @@ extension HTMLPage {
 
         init(_ attributes: HTMLAttributes) {
             self.init(
-                action: attributes["action"].map(HTMLPage.trimmed), method: Method(attributes.word("method") ?? ""))
+                action: attributes["action"].map(HTMLPage.trimmed),
+                method: Method(word: attributes.word("method") ?? ""))
             id = attributes["id"]
-            ownBody = Body(attributes.word("enctype") ?? "")
+            ownBody = Body(word: attributes.word("enctype") ?? "")
             acceptedCharsets = attributes["accept-charset"]
             isNotValidated = attributes.has("novalidate")
         }
@@ -69,23 +74,11 @@ extension HTMLPage {
 }
 
 extension HTMLPage.Form.Method {
-    init(_ word: String) {
-        self =
-            switch word {
-            case "post": .post
-            case "dialog": .dialog
-            default: .get
-            }
-    }
+    /// Reads the attribute. Any other word means the default (WHATWG HTML §4.10.18.6).
+    init(word: String) { self = Self(rawValue: word) ?? .get }
 }
 
 extension HTMLPage.Form.Body {
-    init(_ word: String) {
-        self =
-            switch word {
-            case "multipart/form-data": .multipart
-            case "text/plain": .plain
-            default: .urlEncoded
-            }
-    }
+    /// Reads the attribute. Any other word means the default (WHATWG HTML §4.10.18.6).
+    init(word: String) { self = Self(rawValue: word) ?? .urlEncoded }
 }

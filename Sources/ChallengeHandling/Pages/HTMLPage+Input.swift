@@ -141,8 +141,8 @@ extension HTMLPage.Input {
         guard isSubmitter else { return }
         override = Override(
             action: attributes["formaction"].map(HTMLPage.trimmed),
-            method: attributes.word("formmethod").map { .init($0) },
-            body: attributes.word("formenctype").map { .init($0) },
+            method: attributes.word("formmethod").map { .init(word: $0) },
+            body: attributes.word("formenctype").map { .init(word: $0) },
             isNotValidated: attributes.has("formnovalidate"))
     }
 }

@@ -63,8 +63,9 @@ enum HTMLText {
         guard !digits.isEmpty else { return nil }
         var value: UInt32 = 0
         for byte in digits {
+            let digit = UInt32(truncatingIfNeeded: byte.hexadecimalValue ?? 0)
             // More than the largest code point stays so.
-            value = min(0x110000, value &* (isHexadecimal ? 16 : 10) &+ UInt32(byte.hexadecimalValue ?? 0))
+            value = min(0x110000, value &* (isHexadecimal ? 16 : 10) &+ digit)
         }
         let hasEnd = digits.endIndex < text.endIndex && text[digits.endIndex] == UInt8(ascii: ";")
         return (Array(String(Character(scalar(value))).utf8), digits.endIndex + (hasEnd ? 1 : 0))

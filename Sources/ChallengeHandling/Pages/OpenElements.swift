@@ -98,32 +98,19 @@ struct OpenElements {
 
     /// Returns the index of the innermost element that `isWanted`; `nil` if a boundary comes first.
     mutating func index(_ boundary: Boundary = .standard, _ isWanted: (TagName) -> Bool) -> Int? {
-        var index = elements.count
-        while index > 0, !isExhausted {
-            index -= 1
-            steps += 1
-            let name = elements[index].name
-            if isWanted(name) { return index }
+        index(isWanted) { name in
             switch boundary {
-            case .none: continue
-            case .standard: if name.traits.contains(.scope) { return nil }
-            case .button: if name.traits.contains(.scope) || name.element == .button { return nil }
-            case .table: if name.element == .table || name.element == .template { return nil }
+            case .none: false
+            case .standard: name.traits.contains(.scope)
+            case .button: name.traits.contains(.scope) || name.element == .button
+            case .table: name.element == .table || name.element == .template
             }
         }
-        return nil
     }
 
     /// Returns the index of the innermost element of that name; `nil` if a special element comes first.
     mutating func ordinaryIndex(_ name: TagName) -> Int? {
-        var index = elements.count
-        while index > 0, !isExhausted {
-            index -= 1
-            steps += 1
-            if elements[index].name == name { return index }
-            if elements[index].name.traits.contains(.special) { return nil }
-        }
-        return nil
+        index({ $0 == name }, before: { $0.traits.contains(.special) })
     }
 
     /// Returns the index of the innermost element of that name within SVG or MathML; `nil` outside.
@@ -139,14 +126,21 @@ struct OpenElements {
 
     /// Returns the index of the item that a new one ends (WHATWG HTML §13.2.6.4.7, `li`, `dd` and `dt`).
     mutating func itemIndex(_ isItem: (TagName) -> Bool) -> Int? {
+        index(isItem) { name in
+            let isPassed = name.element == .address || name.element == .div || name.element == .p
+            return name.traits.contains(.special) && !isPassed
+        }
+    }
+
+    /// Returns the index of the innermost element that `isWanted`; `nil` if one that `isBoundary` comes first.
+    private mutating func index(_ isWanted: (TagName) -> Bool, before isBoundary: (TagName) -> Bool) -> Int? {
         var index = elements.count
         while index > 0, !isExhausted {
             index -= 1
             steps += 1
             let name = elements[index].name
-            if isItem(name) { return index }
-            let isPassed = name.element == .address || name.element == .div || name.element == .p
-            if name.traits.contains(.special), !isPassed { return nil }
+            if isWanted(name) { return index }
+            if isBoundary(name) { return nil }
         }
         return nil
     }

@@ -135,9 +135,7 @@ struct UpstreamDiagnosis {
     }
 
     private func challenge(in answer: SideResponse, at url: WebURL) -> Diagnosis {
-        let response = ExaminedResponse(
-            status: answer.status, fields: answer.fields, body: Array(answer.body.prefix(ExaminedResponse.bodyLimit)),
-            method: .get, url: url)
+        let response = ExaminedResponse(answer, url: url)
         let authenticator = plan.logins.matching(Location(url))
         let matching = authenticator.first { login in
             if case .challenged? = login.trigger.detector?.examine(response, hasSession: false) { true } else { false }

@@ -32,9 +32,7 @@ final class RecordedRequests: SideRequests {
         do throws(SideRequestError) {
             let answer = try await requests.send(request)
             report("\(line): \(answer.status)")
-            let response = ExaminedResponse(
-                status: answer.status, fields: answer.fields,
-                body: Array(answer.body.prefix(ExaminedResponse.bodyLimit)), method: request.method, url: request.url)
+            let response = ExaminedResponse(answer, method: request.method, url: request.url)
             recorded.withLock { recorded in
                 guard recorded.count < Self.limit else { return }
                 recorded.append(Exchange(response: response, hadBody: request.body != nil))

@@ -84,8 +84,6 @@ package struct SiteVisitor: Sendable {
         if let cookies = jar.header(for: url, now: now()) { request.fields.set(.cookie, to: cookies.revealBytes()) }
         let answer = try await requests.send(request)
         for line in answer.fields.bytes(of: .setCookie) { _ = jar.store(line, from: url, now: now()) }
-        return ExaminedResponse(
-            status: answer.status, fields: answer.fields, body: Array(answer.body.prefix(ExaminedResponse.bodyLimit)),
-            url: url)
+        return ExaminedResponse(answer, url: url)
     }
 }

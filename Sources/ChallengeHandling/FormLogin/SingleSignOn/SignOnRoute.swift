@@ -18,7 +18,7 @@ package struct SignOnRoute: Sendable, Equatable {
 
     /// Returns the provider's address to which `response` redirects; `nil` if it redirects elsewhere or not at all.
     func redirectToProvider(in response: ExaminedResponse) -> WebURL? {
-        guard let next = GatewayClient.redirect(in: response), providers.contains(next.origin) else { return nil }
+        guard let next = response.redirectTarget, providers.contains(next.origin) else { return nil }
         return next
     }
 

@@ -114,7 +114,7 @@ struct SignOnVisit {
         // The client limits the number of requests.
         while true {
             let move: SignOnMove
-            if let next = GatewayClient.redirect(in: page) {
+            if let next = page.redirectTarget {
                 move = try client.move(to: next, redirectedBy: page)
             } else if let message = route.formToProvider(on: page) {
                 if !message.omitted.isEmpty {
@@ -197,7 +197,7 @@ extension SignOnVisit {
         while move.target != route.upstream {
             let page = try await send(move)
             try await judge(page)
-            if let next = GatewayClient.redirect(in: page) {
+            if let next = page.redirectTarget {
                 move = try client.move(to: next, redirectedBy: page)
             } else if !isInSession, let step = nextStep(on: page) {
                 move = try await fillIn(step, on: page)
