@@ -180,7 +180,15 @@ private struct RefusingLogin: SessionLogin {
 /// apply to all locations that they cover.
 public struct Authenticators: Sendable {
     private var everywhere: [Authenticator] = []
-    private var covering: [(pattern: LocationPattern, login: Authenticator)] = []
+    /// Logins without a challenge at patterns, with their position in `all`.
+    private var covering = LocationTable<Covering>()
+    private var hasCovering = false
+
+    private struct Covering {
+        let position: Int
+        let login: Authenticator
+    }
+
     private var dispatched = LocationTable<Authenticator>()
     /// All logins, in the order of the configuration, for `login`, `sessions` and readiness.
     public private(set) var all: [Authenticator] = []
@@ -200,7 +208,8 @@ public struct Authenticators: Sendable {
         all.append(login)
         isUniform = false
         if login.trigger.detector == nil {
-            covering.append((pattern, login))
+            covering.register(Covering(position: all.count, login: login), at: pattern)
+            hasCovering = true
         } else {
             dispatched.register(login, at: pattern)
         }
@@ -214,9 +223,10 @@ public struct Authenticators: Sendable {
 
     /// Returns the logins for `location`, in the order in which they examine responses.
     public func matching(_ location: Location) -> [Authenticator] {
-        everywhere
-            + covering.filter { $0.pattern.covers(location) }.map(\.login)
-            + (dispatched.match(location)?.handlers ?? [])
+        let dispatched = dispatched.match(location)?.handlers ?? []
+        guard hasCovering else { return everywhere + dispatched }
+        let covering = covering.all(covering: location).sorted { $0.position < $1.position }.map(\.login)
+        return everywhere + covering + dispatched
     }
 
     /// Logins that apply to every path.

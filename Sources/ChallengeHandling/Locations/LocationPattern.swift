@@ -156,7 +156,7 @@ extension LocationPattern {
     }
 
     /// The rank of the pattern: the first difference decides, and greater is more specific.
-    private var specificity: [Int] {
+    var specificity: [Int] {
         let hostRank =
             switch host {
             case .below(let labels): [0, labels.count]
@@ -210,60 +210,3 @@ extension LocationPattern: CustomStringConvertible {
         return "\(user)\(name)\(suffix)\(folders.map { "/\($0)" }.joined())"
     }
 }
-
-/// Table of handlers by location pattern. A pattern hides all less specific ones, even if its handlers cannot handle
-/// the challenge.
-public struct LocationTable<Handler> {
-    /// The most specific match and its handlers.
-    public struct Match {
-        /// The most specific pattern that covers the location.
-        public let pattern: LocationPattern
-        /// Its handlers in order of registration; never empty.
-        public let handlers: [Handler]
-    }
-
-    // The most specific first. Patterns of equal rank, which cover no common location, keep their order.
-    private(set) var entries: [(pattern: LocationPattern, handlers: [Handler])] = []
-
-    /// Creates an empty table.
-    public init() {}
-
-    /// The patterns with handlers, the most specific first.
-    public var patterns: [LocationPattern] { entries.map(\.pattern) }
-
-    /// Appends `handler` to those of `pattern`.
-    public mutating func register(_ handler: Handler, at pattern: LocationPattern) {
-        if let index = entries.firstIndex(where: { $0.pattern == pattern }) {
-            entries[index].handlers.append(handler)
-            return
-        }
-        let index = entries.firstIndex { pattern.isMoreSpecific(than: $0.pattern) } ?? entries.endIndex
-        entries.insert((pattern, [handler]), at: index)
-    }
-
-    /// Removes the first registration at exactly this pattern that satisfies `isMeant`, if any.
-    public mutating func unregister(at pattern: LocationPattern, where isMeant: (Handler) -> Bool) {
-        guard let index = entries.firstIndex(where: { $0.pattern == pattern }),
-            let position = entries[index].handlers.firstIndex(where: isMeant)
-        else { return }
-        entries[index].handlers.remove(at: position)
-        // An empty entry would still hide the less specific patterns.
-        if entries[index].handlers.isEmpty { entries.remove(at: index) }
-    }
-
-    /// Returns the most specific pattern at `location` with its handlers. `nil` if no pattern covers the location.
-    public func match(_ location: Location) -> Match? {
-        guard let entry = entries.first(where: { $0.pattern.covers(location) }) else { return nil }
-        return Match(pattern: entry.pattern, handlers: entry.handlers)
-    }
-}
-
-extension LocationTable where Handler: Equatable {
-    /// Removes one registration of `handler` at exactly this pattern, if any.
-    public mutating func unregister(_ handler: Handler, at pattern: LocationPattern) {
-        unregister(at: pattern) { $0 == handler }
-    }
-}
-
-extension LocationTable: Sendable where Handler: Sendable {}
-extension LocationTable.Match: Sendable where Handler: Sendable {}

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-import ChallengeHandling
 import TestSupport
 import Testing
+
+@testable import ChallengeHandling
 
 @Suite("Location patterns")
 struct LocationPatternTests {
@@ -178,6 +179,63 @@ struct LocationPropertyTests {
             }
             #expect(forward.match(location)?.pattern == winner)
         }
+    }
+
+    @Test("a location table agrees with a scan of its patterns, while patterns come and go")
+    func plainScan() throws {
+        var examples = Examples(seed: 5)
+        for _ in 0..<1000 {
+            var table = LocationTable<Int>()
+            var plain: [(pattern: LocationPattern, number: Int)] = []
+            for number in 0..<25 {
+                let pattern = try LocationPattern(examples.pattern())
+                if number % 5 == 4, let (gone, handler) = plain.first {
+                    table.unregister(handler, at: gone)
+                    plain.removeFirst()
+                }
+                table.register(number, at: pattern)
+                plain.append((pattern, number))
+                let location = try Location(examples.uri())
+                let covering = plain.filter { $0.pattern.covers(location) }
+                let winner = covering.first { one in
+                    covering.allSatisfy { $0.pattern == one.pattern || one.pattern.isMoreSpecific(than: $0.pattern) }
+                }
+                let match = table.match(location)
+                #expect(match?.pattern == winner?.pattern)
+                #expect(match?.handlers ?? [] == covering.filter { $0.pattern == winner?.pattern }.map(\.number))
+                #expect(table.all(covering: location).sorted() == covering.map(\.number))
+            }
+            let patterns = table.patterns
+            #expect(Set(patterns) == Set(plain.map(\.pattern)))
+            for (first, second) in zip(patterns, patterns.dropFirst()) {
+                #expect(!second.isMoreSpecific(than: first))
+            }
+        }
+    }
+
+    @Test("the addresses below which a pattern covers something are those that a scan finds")
+    func bases() throws {
+        var examples = Examples(seed: 6)
+        var found = 0
+        for _ in 0..<2000 {
+            let bases = try (0..<8).map { _ in try Location(examples.uri()) }
+            let index = LocationBases(bases)
+            let pattern = try LocationPattern(examples.pattern())
+            let covered = bases.indices.filter { pattern.coversSomething(below: bases[$0]) }
+            #expect(index.covered(by: pattern) == covered, "\(pattern): \(bases)")
+            #expect(index.areCovered(by: pattern) != covered.isEmpty)
+            found += covered.count
+        }
+        #expect(found > 200)
+    }
+
+    @Test("the path of a location leads to few nodes, however many patterns there are")
+    func constant() throws {
+        var tree = PartTree(empty: 0)
+        for number in 0..<10_000 { tree.update(["app\(number)", "v1"]) { $0 = number } }
+        #expect(tree.nodes(along: ["app9999", "v1", "orders", "1"]).count == 3)
+        #expect(tree.nodes(along: ["app9999", "v1"]).last.map { tree[$0] } == 9999)
+        #expect(tree.nodes(along: (0..<4000).map { "\($0)" }) == [0])
     }
 
     @Test("no text traps the parser of location patterns")
