@@ -200,7 +200,7 @@ let package = Package(
         tests("Curl", ["EventLoop", "TestSupport"]),
         tests("Systemd"),
         tests("Redis"),
-        tests("ChallengeHandling", ["Charsets", "Secrets", "TestSupport", httpTypes]),
+        tests("ChallengeHandling", ["Charsets", "Secrets", "SettingsReading", "TestSupport", httpTypes]),
         tests("Learning", ["Secrets", "ChallengeHandling", "TestSupport", httpTypes]),
         tests(
             "Credentials",

@@ -38,6 +38,8 @@ package protocol ChallengeKind: Sendable, Equatable {
     var changesRequests: Bool { get }
     /// Returns whether this answers the same challenges as `other` at one location.
     func conflicts(with other: Self) -> Bool
+    /// Text that is equal for any two that conflict, so that not all pairs need to be compared.
+    var conflictGroup: String { get }
     /// Adds the settings that change the meaning of a login.
     ///
     /// These are the account, the server, the scope, and the fields that the session adds to requests. Locations,
@@ -81,6 +83,9 @@ extension ChallengeKind {
     /// Nil: any realm.
     package var realm: String? { nil }
 
+    /// Empty: each may conflict with any other.
+    package var conflictGroup: String { "" }
+
     /// False: each request is authenticated.
     package var authenticatesConnections: Bool { false }
 
@@ -118,13 +123,13 @@ package struct ChallengeContext {
     package var location: ChallengeLocation?
     /// Value of `login`.
     package var login: Value?
-    /// Upstreams, which supply values that a challenge leaves out.
-    package var upstreams: [ProtectedUpstream]
+    /// Upstreams by name, which supply values that a challenge leaves out.
+    package var upstreams: [String: ProtectedUpstream]
 
     /// Upstream of the challenge, if it names one.
     var upstream: ProtectedUpstream? {
         guard case .upstream(let name)? = location else { return nil }
-        return upstreams.first { $0.name == name }
+        return upstreams[name]
     }
 }
 

@@ -140,6 +140,7 @@ extension ChallengeSettings {
         _ value: Value, upstreams: [ProtectedUpstream], kinds: [any ChallengeKind.Type]
     ) -> [Located<ChallengeSettings>] {
         let section = section(kinds)
+        let upstreams = Dictionary(upstreams.map { ($0.name, $0) }) { first, _ in first }
         return (value.list() ?? []).compactMap { element in
             element.fields(of: section).flatMap { read($0, upstreams, kinds) }
                 .map { Located(path: element.path, value: $0) }
@@ -147,7 +148,7 @@ extension ChallengeSettings {
     }
 
     private static func read(
-        _ fields: Fields, _ upstreams: [ProtectedUpstream], _ kinds: [any ChallengeKind.Type]
+        _ fields: Fields, _ upstreams: [String: ProtectedUpstream], _ kinds: [any ChallengeKind.Type]
     ) -> ChallengeSettings? {
         let name = fields[Keys.name]
         let location = location(fields)

@@ -7,20 +7,32 @@ internal import Synchronization
 package struct LoginSite: Sendable {
     /// Upstream.
     package let upstream: ProtectedUpstream
-    /// Challenges, in the order of the file.
-    package let challenges: [ChallengeSettings]
+    /// Challenges that may be met at the upstream or at its MobileFirst server, in the order of the file.
+    let challenges: [ChallengeSettings]
     /// Material of logins.
     package let material: LoginMaterial
     /// Protection spaces of the upstream's realms; nil if fewer than two challenges name a realm there.
     let realms: RealmSpaces?
+    private let index: ChallengeIndex
+    private let credentials: [String: String]
+
+    /// Creates the site of an upstream. `credentials` has those of the site's callers, by challenge.
+    package init(
+        _ upstream: ProtectedUpstream, _ index: ChallengeIndex, credentials: [String: String] = [:],
+        _ material: LoginMaterial
+    ) {
+        self.upstream = upstream
+        self.index = index
+        self.credentials = credentials
+        self.material = material
+        challenges = index.positions(at: upstream).map { index.all[$0].choosing(credentials) }
+        let named = challenges.filter { $0.kind.realm != nil && $0.location.mayCover(upstream) }
+        realms = named.count > 1 ? RealmSpaces() : nil
+    }
 
     /// Creates the site of an upstream.
     package init(_ upstream: ProtectedUpstream, _ challenges: [ChallengeSettings], _ material: LoginMaterial) {
-        self.upstream = upstream
-        self.challenges = challenges
-        self.material = material
-        let named = challenges.filter { $0.kind.realm != nil && $0.location.mayCover(upstream) }
-        realms = named.count > 1 ? RealmSpaces() : nil
+        self.init(upstream, ChallengeIndex(challenges), material)
     }
 
     /// Returns the authenticators of the upstream, and the origins of their login requests.
@@ -32,37 +44,34 @@ package struct LoginSite: Sendable {
             if let pattern { logins.add(login, at: pattern) } else { logins.add(login) }
             origins.formUnion(login.origins)
         }
-        var elsewhere: [(patterns: [LocationPattern], origins: Set<Origin>)] = []
-        for challenge in challenges {
+        for challenge in challenges where challenge.location.mayCover(upstream) {
             guard var login = challenge.kind.authenticator(of: challenge, at: self) else { continue }
             login = addingTerms(to: login)
-            let own = login.origins
+            origins.formUnion(login.origins)
             if challenge.lacksCredential { login = login.refusing(challenge.refusal) }
             switch challenge.location {
-            case .upstream(let name) where name == upstream.name:
-                origins.formUnion(own)
-                logins.add(login)
+            case .upstream: logins.add(login)
             case .locations(let patterns):
                 // A pattern that covers nothing here would only slow down the lookup of every path.
-                let covering = patterns.filter { $0.mayCover(upstream.url.origin) }
-                for pattern in covering { logins.add(login, at: pattern) }
-                if covering.isEmpty { elsewhere.append((patterns, own)) } else { origins.formUnion(own) }
-            case .upstream:
-                continue
+                for pattern in patterns where pattern.mayCover(upstream.url.origin) { logins.add(login, at: pattern) }
             }
         }
-        return (logins, Self.expanded(origins, by: elsewhere))
+        return (logins, expanded(origins))
     }
 
     /// Adds the origins of logins that protect these origins, until no more are added.
-    private static func expanded(
-        _ origins: Set<Origin>, by logins: [(patterns: [LocationPattern], origins: Set<Origin>)]
-    ) -> Set<Origin> {
-        let reached = logins.filter { login in
-            login.patterns.contains { pattern in origins.contains { pattern.mayCover($0) } }
+    private func expanded(_ origins: Set<Origin>) -> Set<Origin> {
+        var all = origins
+        var next = Array(origins)
+        var seen = Set(index.positions(at: upstream.url.origin))
+        while let origin = next.popLast() {
+            for position in index.positions(at: origin) where seen.insert(position).inserted {
+                let challenge = index.all[position].choosing(credentials)
+                let login = challenge.kind.authenticator(of: challenge, at: self)
+                for origin in login?.origins ?? [] where all.insert(origin).inserted { next.append(origin) }
+            }
         }
-        let all = reached.reduce(origins) { $0.union($1.origins) }
-        return all == origins ? origins : expanded(all, by: logins)
+        return all
     }
 
     /// Returns `login` with the terms of its challenges and the fields that their credentials need.
@@ -75,7 +84,7 @@ package struct LoginSite: Sendable {
         head.add("origin", "\(upstream.url.origin)")
         let client = login.isOfUpstream ? upstream.mobileFirst?.terms.text : nil
         let names = login.isOfUpstream ? login.asks : [login.name] + login.asks
-        let answered = challenges.filter { names.contains($0.name) }
+        let answered = index.positions(named: names).map { index.all[$0].choosing(credentials) }
         login.terms = head.text + (client ?? "") + answered.map { $0.terms(at: upstream).text }.sorted().joined()
         for challenge in answered {
             // A one-time password is computed from its seed.
@@ -83,6 +92,16 @@ package struct LoginSite: Sendable {
             if let credential = challenge.credential { login.requiredFields[credential, default: []].formUnion(fields) }
         }
         return login
+    }
+}
+
+extension ChallengeSettings {
+    /// Returns a copy with the credential that `credentials` has for the challenge, if any.
+    package func choosing(_ credentials: [String: String]) -> ChallengeSettings {
+        guard let credential = credentials[name] else { return self }
+        var challenge = self
+        challenge.credential = credential
+        return challenge
     }
 }
 
@@ -128,11 +147,17 @@ package final class LoginMaterial: Sendable {
     let tokens: TokenMaterial
     /// Sessions at identity providers.
     let providerSessions = ProviderSessions()
-    private let clients = Mutex<[String: KnownClient]>([:])
+    private let clients = Mutex(Clients())
 
     /// A client, which lives as long as a plan has it.
     private struct KnownClient {
         weak var client: MobileFirstClient?
+    }
+
+    private struct Clients {
+        var known: [String: KnownClient] = [:]
+        /// Number of clients from which those that are gone are removed.
+        var most = 16
     }
 
     /// Creates the material of a process.
@@ -156,11 +181,15 @@ package final class LoginMaterial: Sendable {
     func client(named name: String, identity: String, _ configuration: MobileFirstConfiguration) -> MobileFirstClient {
         clients.withLock { clients in
             let place = "\(name) \(identity)"
-            if let known = clients[place]?.client, known.configuration == configuration { return known }
+            if let known = clients.known[place]?.client, known.configuration == configuration { return known }
             let client = MobileFirstClient(
                 name: name, identity: identity, configuration: configuration, keys: tokens.keys)
-            clients = clients.filter { $0.value.client != nil }
-            clients[place] = KnownClient(client: client)
+            clients.known[place] = KnownClient(client: client)
+            // Not at each client: there may be one for each of many upstreams.
+            if clients.known.count > clients.most {
+                clients.known = clients.known.filter { $0.value.client != nil }
+                clients.most = max(16, clients.known.count * 2)
+            }
             return client
         }
     }

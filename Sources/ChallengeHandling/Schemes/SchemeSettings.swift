@@ -58,6 +58,9 @@ extension SchemeSettings: ChallengeKind {
         realm == other.realm && schemes.contains(where: other.schemes.contains)
     }
 
+    /// The realm.
+    package var conflictGroup: String { realm ?? "" }
+
     /// Adds the schemes, the realm, and the source of the token.
     package func add(to terms: inout LoginTerms, at upstream: ProtectedUpstream) {
         terms.add("scheme", schemes.map(\.rawValue))

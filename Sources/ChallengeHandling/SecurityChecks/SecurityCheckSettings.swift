@@ -72,6 +72,9 @@ package struct SecurityCheckSettings: ChallengeKind {
     /// Returns whether both answer one check.
     package func conflicts(with other: SecurityCheckSettings) -> Bool { check == other.check }
 
+    /// The check.
+    package var conflictGroup: String { check }
+
     /// Adds the check, its answer, and the answer's address.
     package func add(to terms: inout LoginTerms, at upstream: ProtectedUpstream) {
         terms.add("security-check", check)
@@ -118,15 +121,17 @@ extension LoginSite {
         let origin = upstream.url.origin
         var everywhere: [ConfiguredCheck] = []
         var patterns: [(pattern: LocationPattern, checks: [ConfiguredCheck])] = []
+        var positions: [LocationPattern: Int] = [:]
         for challenge in challenges {
             guard let check = challenge.kind.securityCheck(of: challenge, at: origin, self) else { continue }
             switch challenge.location {
             case .upstream(let name): if name == upstream.name { everywhere.append(check) }
             case .locations(let places):
                 for place in places where place.mayCover(origin) {
-                    if let index = patterns.firstIndex(where: { $0.pattern == place }) {
-                        patterns[index].checks.append(check)
+                    if let position = positions[place] {
+                        patterns[position].checks.append(check)
                     } else {
+                        positions[place] = patterns.count
                         patterns.append((place, [check]))
                     }
                 }

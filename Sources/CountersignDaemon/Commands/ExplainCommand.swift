@@ -174,11 +174,12 @@ struct Explanation {
             }
             // The files of `tls` are not read: perhaps only the daemon's user can.
             let upstreamPlan = try composition.plan(settings, connections: ConnectionSettings())
-            let callers = try CallerIdentities(of: settings, in: composition.settings)
+            let challenges = ChallengeIndex(composition.settings.challenges)
+            let callers = try CallerIdentities(of: settings, in: challenges)
             // A listener with tokens identifies its callers by these only.
             let identity: CallerIdentity? =
                 tokens == nil ? user.map { .user($0) } : caller.map { .token($0) }
-            let own = identity.flatMap { one in callers.named.first { $0.callers.contains(one) }?.settings }
+            let own = identity.flatMap { one in callers.named.first { $0.callers.contains(one) }?.credentials }
             let rest = Array(url.path.utf8.dropFirst(destination.stripped))
             guard ChallengesByPath.agree(on: rest.span, at: upstreamPlan.plan(for: identity)) else {
                 reason = Self.ambiguity
@@ -190,8 +191,8 @@ struct Explanation {
             let target = settings.url.appending(path: path)
             self.target = WebURL(origin: target.origin, path: target.path, query: url.query)
             handlers = Self.handlers(
-                at: Location(target), logins: upstreamPlan.logins, challenges: (own ?? callers.others).challenges,
-                isOneCaller: identity != nil)
+                at: Location(target), logins: upstreamPlan.logins,
+                challenges: challenges.all.map { $0.choosing(own ?? callers.others) }, isOneCaller: identity != nil)
         }
     }
 

@@ -47,27 +47,41 @@ struct ProxyComposition {
 
     /// Returns the upstreams, with the files of `tls`. Throws if a file cannot be used.
     func upstreams() throws(CompositionError) -> [UpstreamPlan] {
+        let challenges = ChallengeIndex(settings.challenges)
         var plans: [UpstreamPlan] = []
         for upstream in settings.upstreams {
             let connections = try upstream.loadedConnections()
             plans.append(
                 try plan(
-                    upstream, connections: connections,
-                    loginConnections: try loginConnections(of: upstream, connections)))
+                    upstream, connections, try loginConnections(of: upstream, challenges, connections), challenges))
         }
         return plans
     }
 
     /// Returns the plan of one upstream with its logins. Throws if `by-user` names a user who does not exist on this machine.
     func plan(
-        _ upstream: UpstreamSettings, connections: ConnectionSettings,
-        loginConnections: [String: ConnectionSettings] = [:]
+        _ upstream: UpstreamSettings, connections: ConnectionSettings
     ) throws(CompositionError) -> UpstreamPlan {
-        let callers = try CallerIdentities(of: upstream, in: settings)
-        let identities = callers.named.map { identity in
-            (callers: identity.callers, plan: plan(upstream, connections, loginConnections, identity.settings, []))
+        try plan(upstream, connections, [:], ChallengeIndex(settings.challenges))
+    }
+
+    private func plan(
+        _ upstream: UpstreamSettings, _ connections: ConnectionSettings,
+        _ loginConnections: [String: ConnectionSettings], _ challenges: ChallengeIndex
+    ) throws(CompositionError) -> UpstreamPlan {
+        let callers = try CallerIdentities(of: upstream, in: challenges)
+        func plan(
+            _ credentials: [String: String], _ identities: [(callers: Set<CallerIdentity>, plan: UpstreamPlan)]
+        ) -> UpstreamPlan {
+            let site = LoginSite(upstream.protected, challenges, credentials: credentials, material)
+            let (logins, origins) = site.authenticators()
+            return UpstreamPlan(
+                name: upstream.name, base: upstream.url, connections: connections,
+                timeouts: upstream.timeouts, replay: upstream.replay, forwarding: upstream.forwarding, logins: logins,
+                loginOrigins: origins, loginConnections: loginConnections, identities: identities
+            ).asking(sources)
         }
-        var common = plan(upstream, connections, loginConnections, callers.others, identities)
+        var common = plan(callers.others, callers.named.map { ($0.callers, plan($0.credentials, [])) })
         // One health check serves all callers.
         common.check = upstream.check
         return common
@@ -75,10 +89,11 @@ struct ProxyComposition {
 
     /// Returns the connections of the logins at `upstream` with separate `tls`, by challenge.
     private func loginConnections(
-        of upstream: UpstreamSettings, _ connections: ConnectionSettings
+        of upstream: UpstreamSettings, _ challenges: ChallengeIndex, _ connections: ConnectionSettings
     ) throws(CompositionError) -> [String: ConnectionSettings] {
         var found: [String: ConnectionSettings] = [:]
-        for challenge in settings.challenges where challenge.reaches(upstream) {
+        for position in challenges.positions(at: upstream.protected) {
+            let challenge = challenges.all[position]
             guard let (tls, key) = challenge.kind.loginTLS else { continue }
             var own = connections.elsewhere()
             own.tls = tls
@@ -86,19 +101,6 @@ struct ProxyComposition {
             found[challenge.name] = own
         }
         return found
-    }
-
-    private func plan(
-        _ upstream: UpstreamSettings, _ connections: ConnectionSettings,
-        _ loginConnections: [String: ConnectionSettings], _ settings: Settings,
-        _ identities: [(callers: Set<CallerIdentity>, plan: UpstreamPlan)]
-    ) -> UpstreamPlan {
-        let (logins, origins) = LoginSite(upstream.protected, settings.challenges, material).authenticators()
-        return UpstreamPlan(
-            name: upstream.name, base: upstream.url, connections: connections,
-            timeouts: upstream.timeouts, replay: upstream.replay, forwarding: upstream.forwarding, logins: logins,
-            loginOrigins: origins, loginConnections: loginConnections, identities: identities
-        ).asking(sources)
     }
 
     /// Returns the rules with which a listener accepts and routes requests.
