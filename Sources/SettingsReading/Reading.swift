@@ -8,7 +8,11 @@ package final class Reading {
     /// Values for `${NAME}`.
     package let environment: [String: String]
     /// Names under `upstreams`, even if their values have problems.
-    package var upstreamNames: [String] = []
+    package var upstreamNames: [String] = [] {
+        didSet { knownUpstreams = Set(upstreamNames) }
+    }
+    /// The same names, to find one.
+    private(set) var knownUpstreams: Set<String> = []
     /// Names of the program's own handlers.
     package let handlerNames: Set<String>
     /// Keys that readers asked for, by section. A test compares them with the tables.

@@ -83,7 +83,7 @@ extension Value {
     /// Returns the name of an upstream of this file.
     package func upstreamName() -> String? {
         guard let text = text() else { return nil }
-        guard reading.upstreamNames.contains(text) else {
+        guard reading.knownUpstreams.contains(text) else {
             report("there is no upstream \"\(text)\"\(didYouMean(text, among: reading.upstreamNames))")
             return nil
         }

@@ -8,11 +8,9 @@ internal import SettingsReading
 
 extension SettingsChecks {
     /// Reports secrets, session cookies and tokens that would go to another machine in plaintext.
-    func checkPlaintext() {
-        for upstream in upstreams where !upstream.value.connections.allowsPlaintext {
-            let challenges = challenges.filter {
-                $0.reached(of: [upstream]).count == 1 && !$0.value.credentialNames.isEmpty
-            }
+    func checkPlaintext(_ reach: ChallengeReach) {
+        for (position, upstream) in upstreams.enumerated() where !upstream.value.connections.allowsPlaintext {
+            let challenges = reach.challenges(at: position).filter { !$0.value.credentialNames.isEmpty }
             let names = challenges.map { "\"\($0.value.name)\"" }
             let server = upstream.value.mobileFirst
             let advice = "\(direction(upstream.value)) in plaintext: use https://, or set `plaintext: allow`"
@@ -23,8 +21,8 @@ extension SettingsChecks {
                 reading.report("logins would go \(advice)", atPath: "\(upstream.path).mobilefirst.api")
             }
         }
-        for challenge in challenges {
-            let refusing = challenge.reached(of: upstreams).filter { !$0.connections.allowsPlaintext }
+        for (position, challenge) in challenges.enumerated() where !challenge.value.kind.loginAddresses.isEmpty {
+            let refusing = reach.upstreams(of: position).filter { !$0.connections.allowsPlaintext }
             for (url, key) in challenge.value.kind.loginAddresses {
                 guard let upstream = refusing.first(where: { $0.isPlaintext(url) }) else { continue }
                 reading.report(
@@ -50,7 +48,7 @@ extension SettingsChecks {
     /// Reports challenges that auth-request listeners cannot answer.
     ///
     /// The other proxy sends the requests itself, so connections and challenges of requests belong to it.
-    func checkAuthRequests() {
+    func checkAuthRequests(_ reach: ChallengeReach) {
         let ordinary = Set(listeners.filter { !$0.value.answersAuthRequests }.flatMap(\.value.upstreamNames))
         for listener in listeners where listener.value.answersAuthRequests {
             let tokens = listener.value.callers.tokens
@@ -65,8 +63,9 @@ extension SettingsChecks {
                     "auth requests have the Authorization of the other proxy's own caller: choose another `field` for the "
                         + "token of the proxy itself", atPath: "\(listener.path).callers")
             }
-            for upstream in upstreams where listener.value.upstreamNames.contains(upstream.value.name) {
-                let reaching = challenges.filter { $0.reached(of: [upstream]).count == 1 }
+            let names = Set(listener.value.upstreamNames)
+            for (position, upstream) in upstreams.enumerated() where names.contains(upstream.value.name) {
+                let reaching = reach.challenges(at: position)
                 for challenge in reaching where challenge.value.kind.authenticatesConnections {
                     reading.report(
                         "\"\(challenge.value.name)\" has the scheme ntlm, which authenticates a connection, but the connection to "

@@ -19,15 +19,16 @@ struct SettingsChecks {
 
     /// Runs all checks.
     func run() {
+        let reach = ChallengeReach(of: challenges, at: upstreams)
         checkAddresses()
         checkUsers()
         checkCallers()
         checkUpstreamsAreUsed()
-        checkAuthRequests()
+        checkAuthRequests(reach)
         checkChallengeNames()
         checkConflicts()
-        checkReach()
-        checkPlaintext()
+        checkReach(reach)
+        checkPlaintext(reach)
         checkReplay()
         checkAskedFields()
         checkFiles()
@@ -93,25 +94,41 @@ struct SettingsChecks {
 
     /// Reports a second challenge of one kind and realm at one location.
     private func checkConflicts() {
+        struct Place: Hashable {
+            let location: ChallengeLocation
+            let kind: String
+            let group: String
+        }
+        var known: [Place: [Int]] = [:]
         for (index, challenge) in challenges.enumerated() {
-            for earlier in challenges[..<index] where earlier.value.kind.isInConflict(with: challenge.value.kind) {
-                for (location, path) in challenge.locations
-                where earlier.locations.contains(where: { $0.location == location }) {
+            let kind = challenge.value.kind
+            // Paths of the locations that an earlier challenge has as well.
+            var common: [Int: [String]] = [:]
+            var places: Set<Place> = []
+            for (location, path) in challenge.locations {
+                let place = Place(location: location, kind: type(of: kind).key, group: kind.conflictGroup)
+                for earlier in known[place] ?? [] { common[earlier, default: []].append(path) }
+                places.insert(place)
+            }
+            for (earlier, paths) in common.sorted(by: { $0.key < $1.key })
+            where challenges[earlier].value.kind.isInConflict(with: kind) {
+                for path in paths {
                     reading.report(
-                        "\"\(earlier.value.name)\" already answers this challenge here; this one would never be used",
+                        "\"\(challenges[earlier].value.name)\" already answers this challenge here; this one would never be used",
                         atPath: path)
                 }
             }
+            for place in places { known[place, default: []].append(index) }
         }
     }
 
-    private func checkReach() {
+    private func checkReach(_ reach: ChallengeReach) {
         for challenge in challenges {
             guard case .locations(let patterns) = challenge.value.location, !upstreams.isEmpty else { continue }
             for (pattern, location) in zip(patterns, challenge.locations)
-            where !upstreams.contains(where: pattern.reaches) {
+            where !reach.covers(pattern) {
                 let advice =
-                    upstreams.contains(where: { pattern.withTLS?.reaches($0) == true })
+                    pattern.withTLS.map(reach.covers) == true
                     ? "; a pattern without a scheme and a port means port 80: write https:// before it" : ""
                 reading.report("covers nothing at any upstream\(advice)", atPath: location.path, severity: .warning)
             }
@@ -119,13 +136,11 @@ struct SettingsChecks {
     }
 
     private func checkAskedFields() {
-        let others =
+        let used = Set(
             [sessions?.key, sessions?.store.credential].compactMap(\.self)
-            + listeners.flatMap { $0.value.callers.tokens?.credentials ?? [] }
-        for (name, fields) in credentials.asked
-        where !fields.isEmpty && !others.contains(name)
-            && !challenges.contains(where: { $0.value.credentialNames.contains(name) })
-        {
+                + listeners.flatMap { $0.value.callers.tokens?.credentials ?? [] }
+                + challenges.flatMap(\.value.credentialNames))
+        for (name, fields) in credentials.asked where !fields.isEmpty && !used.contains(name) {
             reading.report(
                 "nothing uses a credential of this name", atPath: "credentials.ask.\(name)", severity: .warning)
         }
@@ -153,25 +168,9 @@ extension Located<ChallengeSettings> {
             [(value.location, "\(path).upstream")]
         }
     }
-
-    /// Returns the upstreams at which the challenge may be met.
-    func reached(of upstreams: [Located<UpstreamSettings>]) -> [UpstreamSettings] {
-        switch value.location {
-        case .locations(let patterns):
-            upstreams.filter { upstream in patterns.contains { $0.reaches(upstream) } }.map(\.value)
-        case .upstream(let name):
-            upstreams.map(\.value).filter { $0.name == name }
-        }
-    }
 }
 
 extension LocationPattern {
-    /// Returns whether the pattern covers part of the upstream or of its MobileFirst server.
-    func reaches(_ upstream: Located<UpstreamSettings>) -> Bool {
-        coversSomething(below: Location(upstream.value.url))
-            || upstream.value.mobileFirst.map { coversSomething(below: Location($0.api)) } == true
-    }
-
     /// The pattern with `https://` before it; nil if that is not a pattern.
     var withTLS: LocationPattern? {
         try? LocationPattern("https://\(text)")

@@ -45,9 +45,10 @@ extension RouteSettings {
 
     fileprivate static func read(_ value: Value) -> [RouteSettings] {
         var routes: [RouteSettings] = []
+        var known = KnownRoutes()
         for element in value.list() ?? [] {
             guard let route = element.fields(of: section).flatMap(read) else { continue }
-            if let first = routes.firstIndex(where: { $0.shadows(route) }) {
+            if let first = known.insert(route, number: routes.count) {
                 element.report(
                     "is never used: routes[\(first)] matches all its requests first and sends them to \(routes[first].upstream)"
                 )
@@ -70,17 +71,66 @@ extension RouteSettings {
         return RouteSettings(
             host: host, path: path, methods: methods, users: users, upstream: upstream, stripPrefix: stripPrefix)
     }
+}
 
-    /// Returns whether `later` could never match. Users make no difference: the first route that matches decides.
-    private func shadows(_ later: RouteSettings) -> Bool {
-        guard host == nil || host == later.host else { return false }
-        if let methods {
-            guard let others = later.methods, others.allSatisfy(methods.contains) else { return false }
+/// Routes read so far, to find the one that hides another.
+private struct KnownRoutes {
+    /// Part of a route that another one must share for the one to hide the other.
+    private struct Place: Hashable {
+        var host: String?
+        /// Path without its last slash.
+        var path: ArraySlice<UInt8>?
+        /// True if the path ends with a slash: only what is below it.
+        var isBelow = false
+        var method: String?
+    }
+
+    /// Routes that no other hides, by number.
+    private var routes: [Place: [(number: Int, methods: Set<String>)]] = [:]
+
+    /// Adds a route. Returns the first route that hides it, so that it could never match, or nil.
+    ///
+    /// Users make no difference: the first route that matches decides.
+    mutating func insert(_ route: RouteSettings, number: Int) -> Int? {
+        let methods = route.methods.map { Set($0.map(\.rawValue)) }
+        if let first = first(hiding: route, methods) { return first }
+        var place = Place(host: route.host)
+        if let path = route.path.map({ Array($0.utf8) }) {
+            place.isBelow = path.last == UInt8(ascii: "/")
+            place.path = path.dropLast(place.isBelow ? 1 : 0)
         }
-        guard let path else { return true }
-        guard let other = later.path, other.utf8.starts(with: path.utf8) else { return false }
-        return path.hasSuffix("/") || other.utf8.count == path.utf8.count
-            || other.utf8.dropFirst(path.utf8.count).first == UInt8(ascii: "/")
+        for method in methods.map({ $0.map(Optional.some) }) ?? [nil] {
+            place.method = method
+            routes[place, default: []].append((number, methods ?? []))
+        }
+        return nil
+    }
+
+    private func first(hiding route: RouteSettings, _ methods: Set<String>?) -> Int? {
+        var first = Int.max
+        for host in Set([nil, route.host]) {
+            // Methods that hide those of the route have each of them.
+            for method in Set([nil, methods?.first]) {
+                var place = Place(host: host, method: method)
+                func look() {
+                    for known in routes[place] ?? [] where method == nil || methods?.isSubset(of: known.methods) == true
+                    {
+                        first = min(first, known.number)
+                    }
+                }
+                look()
+                guard let path = route.path.map({ Array($0.utf8) }) else { continue }
+                for (index, byte) in path.enumerated() where byte == UInt8(ascii: "/") {
+                    for isBelow in [true, false] {
+                        (place.path, place.isBelow) = (path[..<index], isBelow)
+                        look()
+                    }
+                }
+                (place.path, place.isBelow) = (path[...], false)
+                look()
+            }
+        }
+        return first == .max ? nil : first
     }
 }
 
