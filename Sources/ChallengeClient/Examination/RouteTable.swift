@@ -26,7 +26,7 @@ final class RouteTable {
         if !cache.isEmpty, let known = cache.route(method: method, target: target) { return known }
         guard !plan.logins.isUniform else { return uniform }
         let key = RouteKey(method: method, target: target)
-        return addRoute(slots(at: key), for: key)
+        return cache.addRoute(slots(at: key), for: key)
     }
 
     /// Refreshes every snapshot from the attempt gate.
@@ -40,13 +40,7 @@ final class RouteTable {
         var slots = route.slots
         slots[slot] = .init(login: slots[slot].login, scope: scope)
         plan.learned.learn(LearnedScopes.Entry(slot: slot, scope: scope), for: key)
-        return addRoute(slots, for: key)
-    }
-
-    private func addRoute(_ slots: [RouteSessions.Slot], for key: RouteKey) -> RouteSessions {
-        let route = cache.equal(to: slots) ?? RouteSessions(slots: slots)
-        cache.addRoute(route, for: key)
-        return route
+        return cache.addRoute(slots, for: key)
     }
 
     /// Returns the logins configured for a route, with the scopes of the configuration.
@@ -67,7 +61,7 @@ final class RouteTable {
             for (slot, scope) in scopes where slots.indices.contains(slot) {
                 slots[slot] = .init(login: slots[slot].login, scope: scope)
             }
-            _ = addRoute(slots, for: key)
+            _ = cache.addRoute(slots, for: key)
         }
     }
 }
@@ -80,8 +74,22 @@ final class RouteTable {
 struct RouteCache {
     /// Ten times the limit of MobileFirst's Android client, as a daemon serves many programs.
     private static let most = 1_000
-    private var routes: [Int: (key: RouteKey, sessions: RouteSessions)] = [:]
+    private var routes: [Int: Route] = [:]
     private var order: [Int] = []
+    /// Snapshots by the keys of their sessions, so that many paths share one.
+    private var shared: [[SessionKey]: Snapshot] = [:]
+
+    private struct Route {
+        let key: RouteKey
+        let sessions: RouteSessions
+        let sessionKeys: [SessionKey]
+    }
+
+    private struct Snapshot {
+        let sessions: RouteSessions
+        /// Number of routes that have it.
+        var uses = 0
+    }
 
     var isEmpty: Bool { routes.isEmpty }
 
@@ -95,21 +103,38 @@ struct RouteCache {
         }
     }
 
-    /// Returns a route with the same session keys, so that many paths share one snapshot.
-    func equal(to slots: [RouteSessions.Slot]) -> RouteSessions? {
-        routes.values.first { $0.sessions.slots.map(\.key) == slots.map(\.key) }?.sessions
-    }
-
+    /// Calls `body` once with each snapshot.
     func forEach(_ body: (RouteSessions) -> Void) {
-        for known in routes.values { body(known.sessions) }
+        for known in shared.values { body(known.sessions) }
     }
 
-    mutating func addRoute(_ route: RouteSessions, for key: RouteKey) {
+    /// Adds a route with these slots. Returns its snapshot, which is shared by all routes with the same session keys.
+    mutating func addRoute(_ slots: [RouteSessions.Slot], for key: RouteKey) -> RouteSessions {
+        let sessionKeys = slots.map(\.key)
+        let sessions = shared[sessionKeys]?.sessions ?? RouteSessions(slots: slots)
+        shared[sessionKeys, default: Snapshot(sessions: sessions)].uses += 1
+        let route = Route(key: key, sessions: sessions, sessionKeys: sessionKeys)
         let fingerprint = key.fingerprint
-        if routes.updateValue((key, route), forKey: fingerprint) == nil { order.append(fingerprint) }
-        guard order.count > Self.most else { return }
+        if let old = routes.updateValue(route, forKey: fingerprint) {
+            release(old)
+        } else {
+            order.append(fingerprint)
+        }
+        guard order.count > Self.most else { return sessions }
         // Half at once, so that eviction costs little on average.
-        for old in order.prefix(Self.most / 2) { routes[old] = nil }
+        for old in order.prefix(Self.most / 2) {
+            if let route = routes.removeValue(forKey: old) { release(route) }
+        }
         order.removeFirst(Self.most / 2)
+        return sessions
+    }
+
+    private mutating func release(_ route: Route) {
+        guard let snapshot = shared[route.sessionKeys] else { return }
+        if snapshot.uses > 1 {
+            shared[route.sessionKeys]?.uses -= 1
+        } else {
+            shared[route.sessionKeys] = nil
+        }
     }
 }

@@ -48,6 +48,11 @@ package final class RouteSessions {
     private(set) var fields: SessionFields
     /// The generation of the held session per slot; 0 if no session is held.
     private(set) var generations: [UInt64]
+    private let allSlots: [Int]
+    /// The slots without a held session.
+    private var openSlots: [Int]
+    /// Those of them whose session every request needs.
+    private var openSlotsAhead: [Int]
     /// The slots whose held session is empty: nothing was asked for at the path of their login.
     private(set) var emptySlots = SlotSet()
     /// The earliest renewal time of the held sessions, in milliseconds since 1970.
@@ -84,6 +89,9 @@ package final class RouteSessions {
         sessions = Array(repeating: nil, count: slots.count)
         acceptances = Array(repeating: nil, count: slots.count)
         generations = Array(repeating: 0, count: slots.count)
+        allSlots = Array(slots.indices)
+        openSlots = allSlots
+        openSlotsAhead = slots.indices.filter { slots[$0].login.isAhead }
     }
 
     /// Takes a fresh snapshot if the last one may be outdated. `now` in milliseconds since 1970.
@@ -95,11 +103,17 @@ package final class RouteSessions {
         endsAt = .max
         renewAt = .max
         emptySlots = SlotSet()
+        openSlots.removeAll(keepingCapacity: true)
+        openSlotsAhead.removeAll(keepingCapacity: true)
         for (index, slot) in slots.enumerated() {
             generations[index] = 0
             sessions[index] = nil
             acceptances[index] = nil
-            guard let session = gate.held(slot.key), !session.isExpired(at: now) else { continue }
+            guard let session = gate.held(slot.key), !session.isExpired(at: now) else {
+                openSlots.append(index)
+                if slot.login.isAhead { openSlotsAhead.append(index) }
+                continue
+            }
             generations[index] = session.generation
             endsAt = min(endsAt, session.session.expiresAt ?? .max)
             renewAt = min(renewAt, session.renewAt ?? .max)
@@ -204,7 +218,7 @@ enum LoginTiming {
 extension RouteSessions {
     /// Returns the first slot whose session every request needs, and which has ended since it was last looked for.
     func ended(for request: ExchangeRequest, carrying sessions: CarriedSessions) -> Int? {
-        for slot in slots.indices where generations[slot] == 0 && slots[slot].login.isAhead {
+        for slot in openSlotsAhead {
             if sessions.isTrying(slot) || sessions.without.contains(slot) { continue }
             if request.keepsCredentials, slots[slot].login.trigger.detector != nil { continue }
             return slot
@@ -220,7 +234,14 @@ extension RouteSessions {
         now: Int64, carrying sessions: CarriedSessions
     ) -> Int? {
         refresh(from: gate, now: now)
-        for slot in slots.indices where !sessions.isTrying(slot) {
+        // Usually none: a request costs the same for few logins and for many.
+        let candidates =
+            switch order {
+            case .afterChallenge: openSlotsAhead
+            case .beforeLongBody, .beforeUnmeasuredBody: allSlots
+            case .beforeRequest, .beforeConcealedPage, .beforeAnswer: openSlots
+            }
+        for slot in candidates where !sessions.isTrying(slot) {
             let isHeld = generations[slot] != 0
             if isHeld, !order.retriesEmptySessions || !wasTriedElsewhere(slot, than: target) { continue }
             let login = slots[slot].login

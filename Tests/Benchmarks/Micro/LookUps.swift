@@ -16,8 +16,7 @@ extension MicroBenchmark {
             var cache = RouteCache()
             for number in 0..<100 {
                 let slot = slot("challenge \(number % 4)")
-                let route = cache.equal(to: [slot]) ?? RouteSessions(slots: [slot])
-                cache.addRoute(route, for: RouteKey(method: .get, target: target("/path/\(number)")))
+                _ = cache.addRoute([slot], for: RouteKey(method: .get, target: target("/path/\(number)")))
                 let ticket = ExchangeTicket(worker: 0, exchange: 1)
                 let answer = gate.change { $0.requestSession(slot.key, rejected: nil, waiter: ticket, now: 0) }
                 guard answer == .logIn else { continue }

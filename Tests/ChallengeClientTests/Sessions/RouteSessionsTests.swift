@@ -95,24 +95,56 @@ struct RouteCacheTests {
     @Test("a thousand routes are cached; beyond, the oldest half is dropped")
     func bounded() {
         var cache = RouteCache()
-        let route = RouteSessions(slots: [.slot("a")])
-        for number in 0...1000 { cache.addRoute(route, for: key("/\(number)")) }
+        for number in 0...1000 { _ = cache.addRoute([.slot("a")], for: key("/\(number)")) }
         #expect(cache.route(method: .get, target: ByteQueue(text: "/0")) == nil)
         #expect(cache.route(method: .get, target: ByteQueue(text: "/499")) == nil)
         #expect(cache.route(method: .get, target: ByteQueue(text: "/500")) != nil)
         #expect(cache.route(method: .get, target: ByteQueue(text: "/1000")) != nil)
-        for _ in 0..<5000 { cache.addRoute(route, for: key("/1000")) }
+        for _ in 0..<5000 { _ = cache.addRoute([.slot("a")], for: key("/1000")) }
         #expect(cache.route(method: .get, target: ByteQueue(text: "/500")) != nil)
     }
 
     @Test("routes with the same sessions share one snapshot")
     func shared() {
         var cache = RouteCache()
-        let route = RouteSessions(slots: [.slot("a"), .slot("b")])
-        cache.addRoute(route, for: key("/x"))
-        #expect(cache.equal(to: [.slot("a"), .slot("b")]) === route)
-        #expect(cache.equal(to: [.slot("b"), .slot("a")]) == nil)
-        #expect(cache.equal(to: [.slot("a")]) == nil)
+        let route = cache.addRoute([.slot("a"), .slot("b")], for: key("/x"))
+        #expect(cache.addRoute([.slot("a"), .slot("b")], for: key("/y")) === route)
+        #expect(cache.addRoute([.slot("b"), .slot("a")], for: key("/z")) !== route)
+        #expect(cache.addRoute([.slot("a")], for: key("/a")) !== route)
+    }
+
+    @Test("a snapshot is refreshed once for all its routes, and released with the last of them")
+    func snapshots() {
+        var cache = RouteCache()
+        weak var gone: RouteSessions?
+        do {
+            let route = cache.addRoute([.slot("a")], for: key("/0"))
+            gone = route
+            for number in 1...900 { _ = cache.addRoute([.slot("b")], for: key("/\(number)")) }
+            _ = cache.addRoute([.slot("a")], for: key("/901"))
+            var seen: [ObjectIdentifier] = []
+            cache.forEach { seen.append(ObjectIdentifier($0)) }
+            #expect(seen.count == 2 && Set(seen).count == 2)
+        }
+        _ = cache.addRoute([.slot("b")], for: key("/901"))
+        #expect(gone != nil, "/0 has it")
+        for number in 902...1001 { _ = cache.addRoute([.slot("b")], for: key("/\(number)")) }
+        #expect(cache.route(method: .get, target: ByteQueue(text: "/0")) == nil)
+        #expect(gone == nil)
+    }
+
+    @Test("a request looks only at slots without a session, and among these at what it needs")
+    func openSlots() {
+        let gate = SharedAttemptGate(now: { 0 })
+        let route = RouteSessions(slots: (0..<100).map { .slot("s\($0)") })
+        let sessions = CarriedSessions()
+        func missing(_ timing: LoginTiming) -> Int? {
+            route.missing(
+                for: ExchangeRequest(method: .post, framing: .length(1)), at: ByteQueue(text: "/"), timing, by: gate,
+                now: 0, carrying: sessions)
+        }
+        #expect(missing(.afterChallenge) == nil)
+        #expect(missing(.beforeAnswer) == 0)
     }
 
     @Test("scopes named by resources are shared by all workers, and bounded")
