@@ -83,7 +83,7 @@ extension SessionFields {
         if hasSigners {
             let target = target.text
             let head = transfer.head.withSpan { ScannedHead(transfer.answer, in: $0, only: learnsFrom) }
-            for signer in signers { signer.learn(status: head.status, fields: head.fields, target: target) }
+            learn(status: head.status, fields: head.fields, target: target)
         }
         var held = HeldCookies()
         let fields = transfer.answer.fields

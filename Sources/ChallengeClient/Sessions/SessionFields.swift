@@ -13,7 +13,9 @@ package final class SessionFields {
 
     /// True if the upstream is offered only content codings that can be decoded here.
     package let limitsCodings: Bool
-    let signers: [any RequestSigner]
+    /// Signers that do not belong to a group.
+    private let signers: [any RequestSigner]
+    private let groups: [any SignerGroupView]
     private let views: [any SignerView]
     /// The kinds of response fields that the signers learn from; `nil` for all.
     let learnsFrom: [FieldName]?
@@ -47,12 +49,15 @@ package final class SessionFields {
         self.connection = connection
         self.group = group
         self.injections = injections
-        self.signers = signers
-        views = signers.map { $0.makeView() }
+        let single = signers.filter { $0.group == nil }
+        self.signers = single
+        groups = Self.groups(of: signers)
+        views = single.map { $0.makeView() } + groups.map { $0 as any SignerView }
+        let learned = signers.map(\.learnsFrom)
         learnsFrom =
-            signers.contains { $0.learnsFrom == nil }
+            learned.contains { $0 == nil }
             ? nil
-            : signers.flatMap { $0.learnsFrom ?? [] }.map {
+            : Set(learned.flatMap { $0 ?? [] }).map {
                 FieldName(foldingUnderscoresIn: Array($0.canonicalName.utf8).span)
             }
         self.cookies = cookies.map(SessionCookieView.init)
@@ -71,7 +76,12 @@ package final class SessionFields {
         for name in fields.map(\.name) + signers.flatMap(\.names) + connectionNames + rangeNames {
             let name = Array(name.canonicalName.utf8)
             let kind = FieldName(foldingUnderscoresIn: name.span)
-            if kind == .other { otherNames.append(name) } else { kinds.append(kind) }
+            // Once each: every field of a request is compared with them.
+            if kind != .other {
+                if !kinds.contains(kind) { kinds.append(kind) }
+            } else if !otherNames.contains(name) {
+                otherNames.append(name)
+            }
         }
         self.kinds = kinds
         replacesAuthorization = kinds.contains(.authorization)
@@ -83,7 +93,7 @@ package final class SessionFields {
 
     /// True if nothing is injected.
     package var isEmpty: Bool {
-        fields.isEmpty && signers.isEmpty && !hasCookies && connection == nil && injections == nil
+        fields.isEmpty && !hasSigners && !hasCookies && connection == nil && injections == nil
     }
 
     /// Returns true if an injected field replaces a caller's own field of that name.
@@ -112,16 +122,40 @@ package final class SessionFields {
     }
 
     /// True if requests of other callers may have used them up.
-    var wearsOut: Bool { signers.contains(where: \.wearsOut) }
+    var wearsOut: Bool { signers.contains(where: \.wearsOut) || groups.contains(where: \.wearsOut) }
     /// True if some fields are made for each request.
-    var hasSigners: Bool { !signers.isEmpty }
+    var hasSigners: Bool { !views.isEmpty }
     /// True if there are cookies.
     var hasCookies: Bool { !cookies.isEmpty || !cookieFields.isEmpty }
     /// True if answers are examined for updates, or for values that callers must not see.
     var examinesAnswers: Bool { hasSigners || hasCookies || injections != nil }
 
     /// Returns the readers of the body that are needed to sign its request for `target`.
-    func bodyReaders(for target: String) -> [any BodyReader] { signers.compactMap { $0.bodyReader(for: target) } }
+    func bodyReaders(for target: String) -> [any BodyReader] {
+        signers.compactMap { $0.bodyReader(for: target) } + groups.flatMap { $0.bodyReaders(for: target) }
+    }
+
+    /// Has the signers learn from the final answer to a request for `target`.
+    func learn(status: Int, fields: HTTPFields, target: String) {
+        for signer in signers { signer.learn(status: status, fields: fields, target: target) }
+        for group in groups { group.learn(status: status, fields: fields, target: target) }
+    }
+
+    /// Returns a view for each group that the signers belong to.
+    private static func groups(of signers: [any RequestSigner]) -> [any SignerGroupView] {
+        var positions: [ObjectIdentifier: Int] = [:]
+        var groups: [(group: any SignerGroup, signers: [any RequestSigner])] = []
+        for signer in signers {
+            guard let group = signer.group else { continue }
+            if let position = positions[ObjectIdentifier(group)] {
+                groups[position].signers.append(signer)
+            } else {
+                positions[ObjectIdentifier(group)] = groups.count
+                groups.append((group, [signer]))
+            }
+        }
+        return groups.map { $0.group.makeView(of: $0.signers) }
+    }
 
     /// Calls `write` with each field made for one request. Returns the checks of its answer.
     func sign(

@@ -27,7 +27,7 @@ package struct LoginSite: Sendable {
         self.material = material
         challenges = index.positions(at: upstream).map { index.all[$0].choosing(credentials) }
         let named = challenges.filter { $0.kind.realm != nil && $0.location.mayCover(upstream) }
-        realms = named.count > 1 ? RealmSpaces() : nil
+        realms = named.count > 1 ? RealmSpaces(realms: named.count) : nil
     }
 
     /// Creates the site of an upstream.

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-internal import Basics
-internal import HTTPTypes
-internal import Secrets
 internal import Synchronization
 
 /// Protection spaces of an upstream's realms, learned from its challenges. They serve several logins for different
@@ -12,60 +9,117 @@ internal import Synchronization
 /// A challenge at an address applies to its folder and everything below (RFC 7617 §2.2), except paths that another
 /// challenge claims.
 public final class RealmSpaces: Sendable {
-    /// Relation of an address to a realm.
-    enum Membership {
-        case mine
-        case another
-        case unknown
-    }
+    /// Folders of one upstream for each of its realms.
+    private static let foldersPerRealm = 4
+    /// The fewest folders that are known, however few realms are configured.
+    private static let fewest = 256
 
-    /// The realms by folder.
-    private let known = Mutex(BoundedDictionary<Substring, String>(limit: 256))
+    private let state: Mutex<State>
     private let changes = Atomic<UInt64>(0)
 
+    private struct State {
+        let limit: Int
+        var known = KnownRealms()
+        var fullness = Fullness.never
+    }
+
+    private enum Fullness {
+        case never
+        /// A folder was forgotten, which no login has reported.
+        case unreported
+        case reported
+    }
+
     /// Creates spaces without any knowledge.
-    public init() {}
+    public convenience init() { self.init(realms: 0) }
+
+    /// Creates spaces for that number of configured realms.
+    init(realms: Int) {
+        state = Mutex(State(limit: max(Self.fewest, realms * Self.foldersPerRealm)))
+    }
 
     /// Records that `realm` was required at `url`. Returns whether that is new.
+    ///
+    /// If there are too many folders, the one that no request has used for the longest time is forgotten.
     func learn(_ realm: String, at url: WebURL) -> Bool {
-        known.withLock { known in
-            guard Self.realm(url.path[...], in: known.entries) != realm else { return false }
-            known.store(realm, for: Self.folder(url.path[...]))
-            changes.wrappingAdd(1, ordering: .releasing)
+        state.withLock { state in
+            guard state.known.realm(at: url.path) != realm else { return false }
+            let now = changes.wrappingAdd(1, ordering: .releasing).newValue
+            if state.known.store(realm, at: url.path, limit: state.limit, now: now), state.fullness == .never {
+                state.fullness = .unreported
+            }
             return true
         }
     }
 
-    /// Returns whether `target` belongs to `realm`.
-    func membership(of realm: String, at target: String) -> Membership {
-        Self.membership(of: realm, at: target, in: known.withLock(\.entries))
+    /// Returns, once, a sentence for the log if folders were forgotten because there are too many.
+    func takeReport() -> String? {
+        state.withLock { state in
+            guard state.fullness == .unreported else { return nil }
+            state.fullness = .reported
+            return
+                "realms were met in more than \(state.limit) folders of the upstream: those that no request used for the "
+                + "longest time are forgotten, and a request there is challenged again. Use a location pattern for each realm"
+        }
     }
 
-    /// The known realms by folder, and the number of changes up to then.
-    fileprivate var snapshot: (realms: [Substring: String], version: UInt64) {
+    /// The known realms, and the number of changes up to then.
+    fileprivate var snapshot: (realms: KnownRealms, version: UInt64) {
         // Read first: the next request sees a later change.
         let version = version
-        return (known.withLock(\.entries), version)
+        return (state.withLock(\.known), version)
     }
 
     fileprivate var version: UInt64 { changes.load(ordering: .acquiring) }
+}
 
-    fileprivate static func membership(of realm: String, at target: String, in realms: [Substring: String])
-        -> Membership
-    {
-        let path = Substring(target.utf8.prefix { $0 != UInt8(ascii: "?") })
-        guard let found = Self.realm(path, in: realms) else { return .unknown }
-        return found == realm ? .mine : .another
+/// Realms by folder.
+private struct KnownRealms {
+    /// Realm of a folder.
+    private final class Space: Sendable {
+        let realm: String
+        /// Number of changes when a request last used the folder.
+        let usedAt: Atomic<UInt64>
+
+        init(_ realm: String, usedAt: UInt64) {
+            self.realm = realm
+            self.usedAt = Atomic(usedAt)
+        }
     }
 
-    private static func realm(_ path: Substring, in realms: [Substring: String]) -> String? {
-        guard !realms.isEmpty else { return nil }
-        var folder = folder(path)
+    private var spaces: [Substring: Space] = [:]
+    /// Lengths of the folders in bytes, with their number: only folders of these lengths are looked up.
+    private var lengths: [Int: Int] = [:]
+
+    /// Returns the realm of the nearest known folder above `path`, whose query is dropped.
+    func realm(at path: String, now: UInt64? = nil) -> String? {
+        guard !spaces.isEmpty else { return nil }
+        var folder = Self.folder(Substring(path.utf8.prefix { $0 != UInt8(ascii: "?") }))
         while !folder.isEmpty {
-            if let realm = realms[folder] { return realm }
-            folder = self.folder(folder.dropLast())
+            if lengths[folder.utf8.count] != nil, let space = spaces[folder] {
+                if let now, space.usedAt.load(ordering: .relaxed) < now { space.usedAt.store(now, ordering: .relaxed) }
+                return space.realm
+            }
+            folder = Self.folder(folder.dropLast())
         }
         return nil
+    }
+
+    /// Stores the realm of the folder of `path`. Returns whether another folder had to make room.
+    mutating func store(_ realm: String, at path: String, limit: Int, now: UInt64) -> Bool {
+        let folder = Self.folder(path[...])
+        if spaces.updateValue(Space(realm, usedAt: now), forKey: folder) == nil {
+            lengths[folder.utf8.count, default: 0] += 1
+        }
+        guard spaces.count > limit,
+            let oldest = spaces.filter({ $0.key != folder }).min(by: {
+                $0.value.usedAt.load(ordering: .relaxed) < $1.value.usedAt.load(ordering: .relaxed)
+            })?.key
+        else { return false }
+        spaces[oldest] = nil
+        let left = (lengths[oldest.utf8.count] ?? 0) - 1
+        lengths[oldest.utf8.count] = left > 0 ? left : nil
+        return true
     }
 
     /// Returns the path up to its last slash.
@@ -78,83 +132,16 @@ public final class RealmSpaces: Sendable {
 /// One worker's view of the spaces, which takes the lock only after a change.
 struct RealmSpaceView {
     private let spaces: RealmSpaces
-    private var known: (realms: [Substring: String], version: UInt64)
+    private var known: (realms: KnownRealms, version: UInt64)
 
     init(_ spaces: RealmSpaces) {
         self.spaces = spaces
         known = spaces.snapshot
     }
 
-    /// Returns whether `target` belongs to `realm`, as `RealmSpaces.membership` does.
-    mutating func membership(of realm: String, at target: String) -> RealmSpaces.Membership {
+    /// Returns the realm of `target`, a path with or without a query; nil if it is unknown.
+    mutating func realm(at target: String) -> String? {
         if spaces.version != known.version { known = spaces.snapshot }
-        return RealmSpaces.membership(of: realm, at: target, in: known.realms)
-    }
-}
-
-/// Signer that adds a session's fields only within its realm.
-final class RealmSigner: RequestSigner {
-    private let session: Session
-    private let realm: String
-    private let spaces: RealmSpaces
-    private let isAccepted = Atomic(false)
-
-    init(_ session: Session, of realm: String, in spaces: RealmSpaces) {
-        self.session = session
-        self.realm = realm
-        self.spaces = spaces
-    }
-
-    var wearsOut: Bool { session.signer?.wearsOut ?? false }
-
-    var names: [HTTPField.Name] { session.fields.map(\.name) + (session.signer?.names ?? []) }
-
-    func sign(_ request: SigningRequest) throws(LoginFailure) -> SignedFields {
-        try SignedFields(request, by: makeView())
-    }
-
-    func makeView() -> any SignerView { View(self) }
-
-    func bodyReader(for target: String) -> (any BodyReader)? {
-        guard let digest = session.signer?.bodyReader(for: target) else { return nil }
-        return isMeant(spaces.membership(of: realm, at: target)) ? digest : nil
-    }
-
-    private func isMeant(_ membership: RealmSpaces.Membership) -> Bool {
-        switch membership {
-        case .mine: true
-        case .another: false
-        // The request that verifies the session must carry the fields, or its refusal would count against the
-        // credential.
-        case .unknown: !isAccepted.load(ordering: .relaxed)
-        }
-    }
-
-    var learnsFrom: [HTTPField.Name]? { session.signer.map { $0.learnsFrom } ?? [] }
-
-    func learn(status: Int, fields: HTTPFields, target: String) {
-        if status != 401, !isAccepted.load(ordering: .relaxed) { isAccepted.store(true, ordering: .relaxed) }
-        session.signer?.learn(status: status, fields: fields, target: target)
-    }
-
-    /// One worker's view of the signer.
-    private final class View: SignerView {
-        private let signer: RealmSigner
-        private let own: (any SignerView)?
-        private var spaces: RealmSpaceView
-
-        init(_ signer: RealmSigner) {
-            self.signer = signer
-            own = signer.session.signer?.makeView()
-            spaces = RealmSpaceView(signer.spaces)
-        }
-
-        func sign(
-            _ request: SigningRequest, _ write: (HTTPField.Name, Span<UInt8>) -> Void
-        ) throws(LoginFailure) -> (any AnswerCheck)? {
-            guard signer.isMeant(spaces.membership(of: signer.realm, at: request.target)) else { return nil }
-            for field in signer.session.fields { field.value.withBytes { write(field.name, $0) } }
-            return try own?.sign(request, write)
-        }
+        return known.realms.realm(at: target, now: known.version)
     }
 }

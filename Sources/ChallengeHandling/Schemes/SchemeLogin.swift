@@ -139,6 +139,7 @@ public struct SchemeLogin: SessionLogin {
                 occasion.report("\(scheme.name): \(reason)")
                 useless.append("\(scheme.name) (\(reason))")
             case .session(var session):
+                if let full = plan.spaces?.takeReport() { occasion.report(full, .remark) }
                 if let spaces = plan.spaces, let realm = plan.realm {
                     session.signer = RealmSigner(session, of: realm, in: spaces)
                     session.fields = []

@@ -20,6 +20,8 @@ public protocol RequestSigner: AnyObject, Sendable {
     func bodyReader(for target: String) -> (any BodyReader)?
     /// Returns a view for one worker, used in place of `sign`.
     func makeView() -> any SignerView
+    /// Group of signers that one view serves together; nil if each has a view of its own.
+    var group: (any SignerGroup)? { get }
     /// Learns from the final response to a signed request for `target`; `fields` includes at least `learnsFrom`.
     func learn(status: Int, fields: HTTPFields, target: String)
     /// Response fields that `learn` reads; nil for all.
@@ -38,6 +40,9 @@ extension RequestSigner {
 
     /// Returns a view that calls `sign`, by default.
     public func makeView() -> any SignerView { WholeView(signer: self) }
+
+    /// Nil by default: each signer has a view of its own.
+    public var group: (any SignerGroup)? { nil }
 
     /// Nil by default: all fields.
     public var learnsFrom: [HTTPField.Name]? { nil }
@@ -79,6 +84,22 @@ public protocol SignerView: AnyObject {
     func sign(
         _ request: SigningRequest, _ write: (_ name: HTTPField.Name, _ value: Span<UInt8>) -> Void
     ) throws(LoginFailure) -> (any AnswerCheck)?
+}
+
+/// Signers of which a request needs few, so that one view finds these instead of asking all.
+public protocol SignerGroup: AnyObject, Sendable {
+    /// Returns a view for one worker, used in place of the methods of these signers, which all belong to the group.
+    func makeView(of signers: [any RequestSigner]) -> any SignerGroupView
+}
+
+/// View of a group of signers for one thread.
+public protocol SignerGroupView: SignerView {
+    /// Returns the readers that must process the body of a request for `target` before `sign`.
+    func bodyReaders(for target: String) -> [any BodyReader]
+    /// Learns from the final response to a signed request, as `RequestSigner.learn` does.
+    func learn(status: Int, fields: HTTPFields, target: String)
+    /// True if requests of others may exhaust one of the signers at any time.
+    var wearsOut: Bool { get }
 }
 
 extension SignedFields {

@@ -262,12 +262,39 @@ struct RealmSpaceTests {
         let spaces = RealmSpaces()
         let early = spaces.learn("a", at: WebURL(origin: origin, path: "/one/"))
         var view = RealmSpaceView(spaces)
-        #expect(early && view.membership(of: "a", at: "/one/x?y=/") == .mine)
-        #expect(view.membership(of: "a", at: "/two/x") == .unknown)
+        #expect(early && view.realm(at: "/one/x?y=/") == "a")
+        #expect(view.realm(at: "/two/x") == nil)
         let late = spaces.learn("b", at: WebURL(origin: origin, path: "/one/two/"))
-        #expect(late && view.membership(of: "a", at: "/one/two/x") == .another)
-        #expect(view.membership(of: "a", at: "/one/x") == .mine)
+        #expect(late && view.realm(at: "/one/two/x") == "b")
+        #expect(view.realm(at: "/one/x") == "a")
         let again = spaces.learn("a", at: WebURL(origin: origin, path: "/one/two/"))
-        #expect(again && view.membership(of: "a", at: "/one/two/x") == .mine)
+        #expect(again && view.realm(at: "/one/two/x") == "a")
+    }
+
+    private func at(_ path: String) -> WebURL {
+        WebURL(origin: Origin(scheme: .https, host: "api.example.com"), path: path)
+    }
+
+    @Test("each configured realm has room for four folders, so that 300 realms are all known")
+    func manyRealms() {
+        let spaces = RealmSpaces(realms: 300)
+        for number in 0..<1200 { #expect(spaces.learn("r\(number % 300)", at: at("/\(number)/x"))) }
+        for number in 0..<1200 { #expect(!spaces.learn("r\(number % 300)", at: at("/\(number)/y"))) }
+        #expect(spaces.takeReport() == nil)
+    }
+
+    @Test("if there are too many folders, the least recently used one is forgotten, and a login says so once")
+    func eviction() throws {
+        let spaces = RealmSpaces()
+        for number in 0..<256 { _ = spaces.learn("r", at: at("/\(number)/")) }
+        var view = RealmSpaceView(spaces)
+        _ = spaces.learn("other", at: at("/256/"))
+        #expect(view.realm(at: "/0/x") == nil, "it was learned first")
+        for number in 1..<200 { #expect(view.realm(at: "/\(number)/x") == "r") }
+        for number in 257..<280 { _ = spaces.learn("r", at: at("/\(number)/")) }
+        for number in 1..<200 { #expect(view.realm(at: "/\(number)/x") == "r", "/\(number)/ is in use") }
+        #expect((200..<256).count { view.realm(at: "/\($0)/x") == nil } == 23)
+        let report = try #require(spaces.takeReport())
+        #expect(report.contains("256 folders") && spaces.takeReport() == nil)
     }
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-import ChallengeHandling
 import HTTPTypes
 import Secrets
 import TestSupport
 import Testing
+
+@testable import ChallengeHandling
 
 @Suite("Scheme login")
 struct SchemeLoginTests {
@@ -284,6 +285,54 @@ struct SchemeLoginTests {
         #expect(try count("/met/x?y=/z") == 1 && count("/met/x/y") == 1)
         #expect(try count("/elsewhere") == 0 && count("/") == 0)
     }
+
+    @Test("of the sessions of 300 realms, a request asks only that of its own realm")
+    func manyRealms() throws {
+        let spaces = RealmSpaces(realms: 300)
+        let asked = Counter()
+        let signers: [any RequestSigner] = (0..<300).map { number in
+            _ = spaces.learn("r\(number)", at: WebURL(origin: Self.origin, path: "/\(number)/"))
+            var session = Session()
+            session.signer = CountingSigner(asked, "\(number)")
+            return RealmSigner(session, of: "r\(number)", in: spaces)
+        }
+        #expect(signers.allSatisfy { $0.group === spaces })
+        let view = spaces.makeView(of: signers)
+        func values(_ target: String) throws -> [String] {
+            var values: [String] = []
+            _ = try view.sign(SigningRequest(to: target)) { values.append(text($1)) }
+            return values
+        }
+        #expect(try values("/7/x?y=/8/") == ["7"])
+        #expect(asked.count == 1)
+        #expect(try values("/elsewhere").count == 300, "none is accepted yet, and each may verify its session there")
+        view.learn(status: 200, fields: [:], target: "/7/x")
+        asked.count = 0
+        #expect(try values("/elsewhere").isEmpty && values("/299/").count == 1)
+        #expect(asked.count == 1)
+    }
+}
+
+private func text(_ bytes: Span<UInt8>) -> String {
+    String(decoding: bytes.indices.map { bytes[$0] }, as: UTF8.self)
+}
+
+/// Number of signatures.
+private final class Counter: @unchecked Sendable { var count = 0 }
+
+private final class CountingSigner: RequestSigner {
+    private let counter: Counter
+    private let value: String
+    let names: [HTTPField.Name] = [.authorization]
+
+    init(_ counter: Counter, _ value: String) { (self.counter, self.value) = (counter, value) }
+
+    func sign(_ request: SigningRequest) throws(LoginFailure) -> SignedFields {
+        counter.count += 1
+        return SignedFields([InjectedField(name: .authorization, value: Secret(value))])
+    }
+
+    func learn(status: Int, fields: HTTPFields, target: String) {}
 }
 
 /// Scheme whose prerequisites are missing.
