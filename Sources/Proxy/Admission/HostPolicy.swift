@@ -11,15 +11,17 @@ package import HTTPWire
 /// another `Host`. So a name that is neither loopback nor configured is refused.
 package struct HostPolicy: Sendable {
     private let names: Set<String>
-    /// The names as bytes. Almost every request has one of them in this spelling, and needs no string.
-    private let spelled: [[UInt8]]
+    /// The names as bytes. Almost every request has one of them, and needs no string.
+    private let spelled: SegmentTree
 
     /// Accepts the loopback names, and `names` (host names or addresses, in any case, without port).
     package init(names: some Sequence<String> = []) {
         var all: Set<String> = ["localhost", "127.0.0.1", "[::1]"]
         for name in names { all.insert(Self.canonical(name)) }
         self.names = all
-        spelled = all.map { Array($0.utf8) }
+        var spelled = SegmentTree()
+        for name in all { _ = spelled.add(name.utf8.span, below: 0) }
+        self.spelled = spelled
     }
 
     /// Returns true if a request for `authority` (host and optional port, in `bytes`) is served. The port is not compared: a
@@ -32,18 +34,7 @@ package struct HostPolicy: Sendable {
     /// Returns true if a request for `host`, without a port, is served.
     func accepts(host: ByteRange, in bytes: Span<UInt8>) -> Bool {
         let spelling = bytes.extracting(host.bounds)
-        for index in spelled.indices where Self.isSame(spelled[index], spelling) { return true }
-        return accepts(host: bytes.text(host))
-    }
-
-    /// Returns true if `host` is `name` in any case. `name` is in lower case.
-    private static func isSame(_ name: [UInt8], _ host: Span<UInt8>) -> Bool {
-        guard name.count == host.count else { return false }
-        for index in name.indices {
-            let byte = host[index]
-            guard (byte &- 0x41 < 26 ? byte | 0x20 : byte) == name[index] else { return false }
-        }
-        return true
+        return spelled.child(of: 0, for: spelling, lowercasing: true) != nil || accepts(host: bytes.text(host))
     }
 
     /// Returns true if the host name is served. Subdomains of `localhost` are loopback names (RFC 6761 §6.3), as are all

@@ -68,21 +68,21 @@ package struct Router: Sendable {
     package let routes: [Route]
     /// The upstream of requests that match no route.
     package let fallback: String?
-    /// True if a route's path contains a capital letter.
-    private let hasCapitals: Bool
+    private let index: RouteIndex
 
     /// Makes a router.
     package init(routes: [Route] = [], fallback: String?) {
         self.routes = routes
         self.fallback = fallback
-        hasCapitals = routes.contains { $0.path?.utf8.contains(where: \.isCapital) ?? false }
+        index = RouteIndex(routes, fallback: fallback)
+        usesHosts = routes.contains { $0.host != nil }
     }
 
     /// True if every request goes to the fallback.
     package var isTrivial: Bool { routes.isEmpty }
 
     /// True if a route is for one host name only.
-    package var usesHosts: Bool { routes.contains { $0.host != nil } }
+    package let usesHosts: Bool
 
     /// The users of all routes together, if each route has users and there is no fallback; else `nil`.
     var users: Set<UInt32>? {
@@ -106,7 +106,7 @@ package struct Router: Sendable {
         // An address without a path means the root (RFC 9110 §4.2.3), and goes upstream as such.
         let path = path.isEmpty ? "/" : path
         let bytes = path.utf8.span
-        let number = match(host: host, path: bytes, method: method)
+        let number = index.first(host: host, path: bytes, method: method)
         guard let upstream = number.map({ routes[$0].upstream }) ?? fallback else { return .none }
         if let number, let users = routes[number].users, !(user.map(users.contains) ?? false) {
             return .notAllowed(route: number)
@@ -115,46 +115,17 @@ package struct Router: Sendable {
         return .found(Destination(upstream: upstream, stripped: number.map { routes[$0].stripped } ?? 0, route: number))
     }
 
-    /// Returns the number of the first route that matches.
-    private func match(host: String, path: Span<UInt8>, method: String, ignoringCase: Bool = false) -> Int? {
-        routes.firstIndex { route in
-            if let wanted = route.host, wanted != host { return false }
-            if let methods = route.methods, !methods.contains(method) { return false }
-            return route.takes(path, ignoringCase: ignoringCase)
-        }
-    }
-
     /// Returns true if every reading of `path` matches a route with the users and upstream of the one found.
     private func isRead(_ path: Span<UInt8>, alikeFor found: Int?, host: String, method: String) -> Bool {
         let isPlain = NormalizedPaths.isPlain(path)
-        let ignoresCase = hasCapitals || path.contains(where: \.isCapital)
-        guard !isPlain || ignoresCase, dependsOnPath(host: host, method: method) else { return true }
+        let ignoresCase = index.hasCapitals || path.contains(where: \.isCapital)
+        guard !isPlain || ignoresCase, index.dependsOnPath(host: host, method: method) else { return true }
         func isSame(_ reading: Span<UInt8>) -> Bool {
-            areEqual(match(host: host, path: reading, method: method), found)
-                && areEqual(match(host: host, path: reading, method: method, ignoringCase: true), found)
+            index.areEqual(index.first(host: host, path: reading, method: method), found)
+                && index.areEqual(index.first(host: host, path: reading, method: method, ignoringCase: true), found)
         }
         guard !isPlain else { return isSame(path) }
         return NormalizedPaths.allSatisfy(path.array) { isSame($0.span) }
-    }
-
-    /// Returns true if, for that host and method, two paths can match routes that differ.
-    private func dependsOnPath(host: String, method: String) -> Bool {
-        var first: Int?
-        for (number, route) in routes.enumerated() {
-            if let wanted = route.host, wanted != host { continue }
-            if let methods = route.methods, !methods.contains(method) { continue }
-            if let first, !areEqual(first, number) { return true }
-            if route.path == nil { return false }
-            first = first ?? number
-        }
-        return first.map { !areEqual($0, nil) } ?? false
-    }
-
-    /// Returns true if two outcomes have the same upstream and users; `nil` means no route.
-    private func areEqual(_ one: Int?, _ two: Int?) -> Bool {
-        if one == two { return true }
-        return (one.map { routes[$0].upstream } ?? fallback) == (two.map { routes[$0].upstream } ?? fallback)
-            && one.flatMap { routes[$0].users } == two.flatMap { routes[$0].users }
     }
 }
 
@@ -164,25 +135,10 @@ extension Router.Route {
         guard stripsPrefix, let path else { return 0 }
         return path.utf8.last == .slash ? path.utf8.count - 1 : path.utf8.count
     }
-
-    /// Returns true if the path belongs to the route. Whole segments only: `/a` includes `/a` and `/a/b`, not `/ab`.
-    ///
-    /// Compared by bytes: to `hasPrefix`, a slash followed by a combining accent is another character, which would bypass the
-    /// route.
-    fileprivate func takes(_ other: Span<UInt8>, ignoringCase: Bool) -> Bool {
-        guard let path else { return true }
-        let prefix = path.utf8.span
-        guard other.count >= prefix.count else { return false }
-        for index in prefix.indices where prefix[index] != other[index] {
-            guard ignoringCase, prefix[index].lowercased == other[index].lowercased else { return false }
-        }
-        return prefix.isEmpty || prefix[prefix.count - 1] == .slash || other.count == prefix.count
-            || other[prefix.count] == .slash
-    }
 }
 
 extension UInt8 {
-    fileprivate var isCapital: Bool { self &- 0x41 < 26 }
+    var isCapital: Bool { self &- 0x41 < 26 }
 }
 
 extension Span<UInt8> {
