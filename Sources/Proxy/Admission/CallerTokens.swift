@@ -10,7 +10,16 @@ package final class CallerTokens: Sendable {
     /// Allowed numbers of bytes of a token. A shorter one can be guessed.
     package static let lengths = 16...4096
 
-    private let tokens = Mutex<[String: Secret]>([:])
+    fileprivate struct State: Sendable {
+        var tokens: [String: Secret] = [:]
+        /// Credentials by the hash of their token.
+        var names: [UInt64: [String]] = [:]
+        /// Credentials whose token another one has as well.
+        var ambiguous: Set<String> = []
+    }
+
+    private let hash = KeyedHash()
+    private let state = Mutex(State())
     private let changes = Atomic<Int>(0)
 
     /// Makes a table without tokens: every caller is refused.
@@ -21,28 +30,26 @@ package final class CallerTokens: Sendable {
 
     /// Sets the token in the credential `name`; `nil` removes it. The next request of any worker is judged by it.
     package func set(_ token: Secret?, of name: String) {
-        let isChange = tokens.withLock { tokens in
-            let isChange = tokens[name] != token
-            tokens[name] = token
-            return isChange
+        let isChange = state.withLock { state in
+            let old = state.tokens[name]
+            guard old != token else { return false }
+            if let old { state.remove(old, of: name, hash: old.withBytes { hash($0) }) }
+            if let token { state.add(token, of: name, hash: token.withBytes { hash($0) }) }
+            return true
         }
         if isChange { changes.wrappingAdd(1, ordering: .releasing) }
     }
 
     /// Removes the tokens of all other credentials.
     package func keep(_ names: Set<String>) {
-        for name in tokens.withLock({ Array($0.keys) }) where !names.contains(name) { set(nil, of: name) }
+        for name in state.withLock({ Array($0.tokens.keys) }) where !names.contains(name) { set(nil, of: name) }
     }
 
     /// Names of the credentials whose tokens are known.
-    package var known: Set<String> { tokens.withLock { Set($0.keys) } }
+    package var known: Set<String> { state.withLock { Set($0.tokens.keys) } }
 
     /// Names of the credentials whose token is not unique. These callers cannot be told apart.
-    package var ambiguous: Set<String> { Self.ambiguous(in: tokens.withLock { $0 }) }
-
-    private static func ambiguous(in tokens: [String: Secret]) -> Set<String> {
-        Set(tokens.filter { one in tokens.count { $0.value == one.value } > 1 }.keys)
-    }
+    package var ambiguous: Set<String> { state.withLock { $0.ambiguous } }
 
     /// Returns the reason why this value cannot be a token; `nil` if it can.
     package static func fault(of token: Secret) -> String? {
@@ -60,66 +67,78 @@ package final class CallerTokens: Sendable {
     func table(of names: [String]) -> CallerTokenTable {
         // Before the tokens, so that a change in between is noticed.
         let version = version
-        let tokens = tokens.withLock { $0 }
-        let ambiguous = Self.ambiguous(in: tokens)
+        let (tokens, ambiguous) = state.withLock { ($0.tokens, $0.ambiguous) }
         let entries = names.filter { !ambiguous.contains($0) }
             .compactMap { name in tokens[name].map { (name: name, token: $0) } }
-        return CallerTokenTable(entries, isComplete: entries.count == names.count, version: version)
+        return CallerTokenTable(entries, hash, isComplete: entries.count == names.count, version: version)
+    }
+}
+
+extension CallerTokens.State {
+    fileprivate mutating func add(_ token: Secret, of name: String, hash: UInt64) {
+        let others = (names[hash] ?? []).filter { tokens[$0] == token }
+        if !others.isEmpty { ambiguous.formUnion(others + [name]) }
+        tokens[name] = token
+        names[hash, default: []].append(name)
+    }
+
+    fileprivate mutating func remove(_ token: Secret, of name: String, hash: UInt64) {
+        let left = (names[hash] ?? []).filter { $0 != name }
+        names[hash] = left.isEmpty ? nil : left
+        tokens[name] = nil
+        ambiguous.remove(name)
+        let others = left.filter { tokens[$0] == token }
+        if let only = others.first, others.count == 1 { ambiguous.remove(only) }
     }
 }
 
 /// Tokens of one listener at one worker. Immutable.
 struct CallerTokenTable {
-    fileprivate struct Entry {
+    private struct Entry {
         let caller: CallerIdentity
-        /// The token, and zeros up to the greatest length.
-        let padded: Secret
-        let count: Int
+        let token: Secret
     }
 
-    private let entries: [Entry]
+    /// Tokens by hash: one for each hash, but for a collision.
+    private let entries: [UInt64: [Entry]]
+    private let hash: KeyedHash
     /// True if the tokens of all callers are known and differ.
     let isComplete: Bool
     /// The version of the tokens.
     let version: Int
 
-    fileprivate init(_ tokens: [(name: String, token: Secret)], isComplete: Bool, version: Int) {
-        entries = tokens.map { name, token in
-            var padded = SecretBuilder(capacity: CallerTokens.lengths.upperBound)
-            padded.append(token)
-            while padded.count < CallerTokens.lengths.upperBound { padded.append(0) }
-            return Entry(caller: .token(name), padded: padded.finish(), count: token.count)
+    fileprivate init(
+        _ tokens: [(name: String, token: Secret)], _ hash: KeyedHash, isComplete: Bool, version: Int
+    ) {
+        entries = Dictionary(grouping: tokens.map { Entry(caller: .token($0.name), token: $0.token) }) { entry in
+            entry.token.withBytes { hash($0) }
         }
+        self.hash = hash
         self.isComplete = isComplete
         self.version = version
     }
 
     /// Returns the caller with the token `presented`; `nil` if the token is unknown.
     ///
-    /// Compares with all tokens to the end. The time depends on the number of tokens and on what the caller sent, not on the
-    /// tokens and their lengths.
+    /// The time depends on what the caller sent, not on the number of tokens. Nobody without the key can send another text
+    /// with the hash of a token, so no part of a token shows, and the token itself is compared to its end.
     func caller(presenting presented: Span<UInt8>) -> CallerIdentity? {
-        var found = 0
-        for index in entries.indices {
-            let difference = entries[index].difference(from: presented)
-            // All bits if there is no difference, else 0.
-            let mask = 0 &- Int((difference &- 1) >> 31)
-            found |= mask & (index + 1)
-        }
-        return found == 0 ? nil : entries[found - 1].caller
+        for entry in entries[hash(presented)] ?? [] where entry.token.isEqual(to: presented) { return entry.caller }
+        return nil
     }
+
+    /// Returns the number of tokens that are compared with `presented`. For tests.
+    func comparisons(with presented: Span<UInt8>) -> Int { entries[hash(presented)]?.count ?? 0 }
 }
 
-extension CallerTokenTable.Entry {
-    /// Returns 0 if `presented` is the token, else a number below 2^31.
-    fileprivate func difference(from presented: Span<UInt8>) -> UInt32 {
-        padded.withBytes { own in
-            let lengths = UInt64(presented.count) ^ UInt64(count)
-            var difference = UInt32(truncatingIfNeeded: (lengths | lengths >> 32) & 0x7FFF_FFFF)
-            for index in 0..<min(presented.count, own.count) {
-                difference |= UInt32(truncatingIfNeeded: own[index] ^ presented[index])
-            }
-            return difference
+extension Secret {
+    /// Returns whether these are the bytes of the secret, in a time that depends on the lengths only.
+    fileprivate func isEqual(to other: Span<UInt8>) -> Bool {
+        withBytes { own in
+            guard own.count == other.count else { return false }
+            var difference: UInt8 = 0
+            for index in own.indices { difference |= own[index] ^ other[index] }
+            return difference == 0
         }
     }
 }

@@ -89,6 +89,36 @@ struct CallerTokenTests {
         #expect(caller(Self.first, tokens, of: ["ci"]) == "ci" && tokens.ambiguous.isEmpty)
     }
 
+    @Test("of 2,000 tokens at most one is compared with what a caller presents")
+    func constant() {
+        let names = (0..<2000).map { "caller-\($0)" }
+        let tokens = CallerTokens()
+        for name in names { tokens.set(Secret("token of \(name)-0123456789"), of: name) }
+        let table = tokens.table(of: names)
+        #expect(table.isComplete)
+        for number in [0, 1, 999, 1999] {
+            let right = Array("token of caller-\(number)-0123456789".utf8)
+            #expect(table.caller(presenting: right.span) == .token("caller-\(number)"))
+            #expect(table.comparisons(with: right.span) == 1)
+            #expect(table.comparisons(with: Array(right.dropLast()).span) == 0)
+        }
+    }
+
+    @Test("tokens are ambiguous while another caller has the same one, however that comes about")
+    func ambiguity() {
+        let tokens = tokens(["a": Self.first, "b": Self.first, "c": Self.first, "d": Self.second])
+        #expect(tokens.ambiguous == ["a", "b", "c"])
+        tokens.set(Secret(Self.second), of: "a")
+        #expect(tokens.ambiguous == ["a", "b", "c", "d"])
+        tokens.set(nil, of: "b")
+        #expect(tokens.ambiguous == ["a", "d"])
+        #expect(caller(Self.first, tokens, of: ["a", "c", "d"]) == "c")
+        tokens.set(Secret(Self.first), of: "d")
+        #expect(tokens.ambiguous == ["c", "d"])
+        tokens.keep(["c"])
+        #expect(tokens.ambiguous.isEmpty && tokens.known == ["c"])
+    }
+
     @Test("a worker's copy is renewed by a change and by nothing else")
     func renewed() {
         let tokens = tokens(["ci": Self.first])
