@@ -4,9 +4,7 @@
 /// Accepted values, by key and by the keyed digest of the credential's value.
 public struct AcceptanceTable: Sendable, Equatable {
     /// Record of one accepted value.
-    private struct Entry: Sendable, Equatable {
-        var key: LatchKey
-        var digest: [UInt8]
+    private struct Record: Sendable, Equatable {
         var acceptance: Acceptance
         /// True if the value no longer counts as accepted: only its form is kept.
         var isWithdrawn = false
@@ -18,63 +16,53 @@ public struct AcceptanceTable: Sendable, Equatable {
     public static let limit = LatchTable.limit
 
     /// All records, the newest last.
-    private var entries: [Entry] = []
+    private var records = DigestTable<Record>()
 
     /// Creates an empty table.
     public init() {}
 
     /// Number of records.
-    public var count: Int { entries.count }
+    public var count: Int { records.count }
 
     /// Returns the acceptance of a value, if there is one.
     public func acceptance(_ key: LatchKey, digest: [UInt8]) -> Acceptance? {
-        entries.first { $0.key == key && $0.digest == digest && !$0.isWithdrawn }?.acceptance
+        records[key, digest].flatMap { $0.isWithdrawn ? nil : $0.acceptance }
     }
 
     /// Returns the forms with which values of the credential of that name were accepted, the oldest first.
     ///
     /// Includes those of values that no longer count as accepted: a page must not decide anew where the next value goes.
     public func forms(ofCredential name: String) -> [(key: LatchKey, form: AcceptedForm)] {
-        entries.compactMap { entry in
-            entry.key.credential == name ? entry.acceptance.form.map { (entry.key, $0) } : nil
+        records.entries(ofCredential: name).compactMap { entry in
+            entry.value.acceptance.form.map { (entry.key, $0) }
         }
     }
 
     /// Records the acceptance of a value, and keeps the known addresses and the known form.
     public mutating func accept(_ key: LatchKey, digest: [UInt8], _ acceptance: Acceptance) {
-        var acceptance = acceptance
-        if let index = entries.firstIndex(where: { $0.key == key && $0.digest == digest }) {
-            acceptance = acceptance.adding(entries.remove(at: index).acceptance)
-        }
-        entries.append(Entry(key: key, digest: digest, acceptance: acceptance))
-        if entries.count(where: { $0.key == key }) > Self.limitPerKey,
-            let oldest = entries.firstIndex(where: { $0.key == key })
-        {
-            entries.remove(at: oldest)
-        }
-        if entries.count > Self.limit { entries.removeFirst(entries.count - Self.limit) }
+        let known = records[key, digest]?.acceptance
+        records.add(key, digest: digest, Record(acceptance: known.map { acceptance.adding($0) } ?? acceptance))
     }
 
     /// Withdraws the acceptance of a value that was refused; its form stays.
     public mutating func remove(_ key: LatchKey, digest: [UInt8]) {
-        entries.removeAll { $0.key == key && $0.digest == digest && $0.acceptance.form == nil }
-        for index in entries.indices where entries[index].key == key && entries[index].digest == digest {
-            entries[index].isWithdrawn = true
-        }
+        if records[key, digest]?.acceptance.form == nil { records.remove(key, digest: digest) }
+        records.change(key, digest: digest) { $0.isWithdrawn = true }
     }
 
     /// Adds the records that are only in `other`, as older than its own.
     public mutating func merge(_ other: AcceptanceTable) {
-        let more = other.entries.filter { entry in
-            !entries.contains { $0.key == entry.key && $0.digest == entry.digest }
-                || !entry.isWithdrawn && acceptance(entry.key, digest: entry.digest) == nil
+        let more = other.records.entries.filter { entry in
+            records[entry.key, entry.digest] == nil
+                || !entry.value.isWithdrawn && acceptance(entry.key, digest: entry.digest) == nil
         }
         guard !more.isEmpty else { return }
-        let own = entries
-        entries = []
-        for entry in more + own where entry.isWithdrawn || acceptance(entry.key, digest: entry.digest) == nil {
-            accept(entry.key, digest: entry.digest, entry.acceptance)
-            if entry.isWithdrawn { remove(entry.key, digest: entry.digest) }
+        let own = records.entries
+        records = DigestTable()
+        for entry in more + own
+        where entry.value.isWithdrawn || acceptance(entry.key, digest: entry.digest) == nil {
+            accept(entry.key, digest: entry.digest, entry.value.acceptance)
+            if entry.value.isWithdrawn { remove(entry.key, digest: entry.digest) }
         }
     }
 }
@@ -82,15 +70,16 @@ public struct AcceptanceTable: Sendable, Equatable {
 extension AcceptanceTable {
     /// Returns the table as JSON bytes, with digests in hexadecimal.
     public func serialized() -> [UInt8] {
-        let marks = entries.map { entry -> JSONValue in
+        let marks = records.entries.map { entry -> JSONValue in
+            let acceptance = entry.value.acceptance
             var members = LatchTable.members(of: entry.key, digest: entry.digest)
-            members["at"] = .integer(entry.acceptance.at)
-            if !entry.acceptance.wasAsked { members["unasked"] = .integer(1) }
-            if entry.isWithdrawn { members["withdrawn"] = .integer(1) }
+            members["at"] = .integer(acceptance.at)
+            if !acceptance.wasAsked { members["unasked"] = .integer(1) }
+            if entry.value.isWithdrawn { members["withdrawn"] = .integer(1) }
             // Earlier versions read `path` alone.
-            members["path"] = entry.acceptance.path.map { .string($0) }
-            members["addresses"] = .array(entry.acceptance.addresses.map(Self.value(of:)))
-            members["form"] = entry.acceptance.form?.json
+            members["path"] = acceptance.path.map { .string($0) }
+            members["addresses"] = .array(acceptance.addresses.map(Self.value(of:)))
+            members["form"] = acceptance.form?.json
             return .object(members)
         }
         return JSONValue.object(["version": .integer(1), "accepted": .array(marks)]).serialized()

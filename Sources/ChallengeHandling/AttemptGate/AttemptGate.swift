@@ -261,10 +261,8 @@ extension AttemptGate {
             $0.latch.isClosed(at: now) && !isReplaced($0.digest, $0.key.credential)
         }
         .map { ClosedLatch($0.latch, challenge: $0.key.challenge, key: $0.key) }
-        let others = shared.closed(now: now, isReplaced: isReplaced).filter { shared in
-            !own.contains { $0.challenge == shared.challenge }
-        }
-        return own + others
+        let challenges = Set(own.map(\.challenge))
+        return own + shared.closed(now: now, isReplaced: isReplaced).filter { !challenges.contains($0.challenge) }
     }
 
     /// Forgets the submissions of a challenge, or of all for nil: its values may be sent at once. Returns the change to store.

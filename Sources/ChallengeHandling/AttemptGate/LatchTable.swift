@@ -29,59 +29,51 @@ public struct LatchTable: Sendable, Equatable {
     /// Maximum number of latches; beyond it the earliest is dropped.
     public static let limit = 1024
 
+    private var latches = DigestTable<Latch>()
+
     /// All latches, in the order in which they closed.
-    public private(set) var entries: [Entry] = []
+    public var entries: [Entry] {
+        latches.entries.map { Entry(key: $0.key, digest: $0.digest, latch: $0.value) }
+    }
 
     /// Creates an empty table.
     public init() {}
 
     /// Returns the latch that is closed for a value at `now`, in ms since 1970, if there is one.
     public func closedLatch(_ key: LatchKey, digest: [UInt8], now: Int64) -> Latch? {
-        self[key, digest].flatMap { $0.isClosed(at: now) ? $0 : nil }
-    }
-
-    private subscript(key: LatchKey, digest: [UInt8]) -> Latch? {
-        entries.first { $0.key == key && $0.digest == digest }?.latch
+        latches[key, digest].flatMap { $0.isClosed(at: now) ? $0 : nil }
     }
 
     /// Closes a latch, replacing one for the same value that did not close later.
     ///
     /// The closing may be written long after it was made, and another process may have closed the latch meanwhile, for longer.
     public mutating func close(_ key: LatchKey, digest: [UInt8], _ latch: Latch) {
-        if let other = self[key, digest], other.closedAt > latch.closedAt { return }
+        if let other = latches[key, digest], other.closedAt > latch.closedAt { return }
         insert(Entry(key: key, digest: digest, latch: latch))
     }
 
     /// Opens all latches of a challenge, or of all for nil, that closed by `end` (ms since 1970), and returns their number.
     public mutating func unlatch(challenge: String?, until end: Int64) -> Int {
-        let before = entries.count
-        entries.removeAll { (challenge == nil || $0.key.challenge == challenge) && $0.latch.closedAt <= end }
-        return before - entries.count
+        let before = latches.count
+        latches.removeAll { (challenge == nil || $0.key.challenge == challenge) && $0.value.closedAt <= end }
+        return before - latches.count
     }
 
     /// Removes the latches that have opened by `now`.
     public mutating func removeOpened(now: Int64) {
-        entries.removeAll { !$0.latch.isClosed(at: now) }
+        latches.removeAll { !$0.value.isClosed(at: now) }
     }
 
     /// Adds the latches that only `other` has, or that closed later there.
     public mutating func merge(_ other: LatchTable) {
         for entry in other.entries {
-            if let own = self[entry.key, entry.digest], own.closedAt >= entry.latch.closedAt { continue }
+            if let own = latches[entry.key, entry.digest], own.closedAt >= entry.latch.closedAt { continue }
             insert(entry)
         }
     }
 
     private mutating func insert(_ entry: Entry) {
-        entries.removeAll { $0.key == entry.key && $0.digest == entry.digest }
-        let index = entries.lastIndex { $0.latch.closedAt <= entry.latch.closedAt }.map { $0 + 1 } ?? 0
-        entries.insert(entry, at: index)
-        var sameKey = entries.count { $0.key == entry.key }
-        while sameKey > Self.limitPerKey, let earliest = entries.firstIndex(where: { $0.key == entry.key }) {
-            entries.remove(at: earliest)
-            sameKey -= 1
-        }
-        if entries.count > Self.limit { entries.removeFirst(entries.count - Self.limit) }
+        latches.add(entry.key, digest: entry.digest, entry.latch, at: entry.latch.closedAt)
     }
 }
 

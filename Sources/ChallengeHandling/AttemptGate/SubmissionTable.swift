@@ -36,65 +36,51 @@ public struct SubmissionTable: Sendable, Equatable {
         }
     }
 
-    private struct Entry: Sendable, Equatable {
-        var key: LatchKey
-        var digest: [UInt8]
-        var count: Count
-    }
-
     /// Pauses after the first, the second and each later submission, in ms.
     static let pauses: [Int64] = [60_000, 900_000, 3_600_000]
 
     /// All counts, the newest last.
-    private var entries: [Entry] = []
+    private var counts = DigestTable<Count>()
 
     /// Creates an empty table.
     public init() {}
 
     /// Number of counted values.
-    public var count: Int { entries.count }
+    public var count: Int { counts.count }
 
     /// Returns the submissions of a value; `nil` without any.
     public func submissions(_ key: LatchKey, digest: [UInt8]) -> Count? {
-        entries.first { $0.key == key && $0.digest == digest }?.count
+        counts[key, digest]
     }
 
     /// Sets the submissions of a value; `nil` forgets them.
     ///
     /// Beyond 16 values of a key, or 1,024 of all, the oldest count is dropped.
     public mutating func set(_ key: LatchKey, digest: [UInt8], _ count: Count?) {
-        entries.removeAll { $0.key == key && $0.digest == digest }
-        guard let count else { return }
-        entries.append(Entry(key: key, digest: digest, count: count))
-        if entries.count(where: { $0.key == key }) > LatchTable.limitPerKey,
-            let oldest = entries.firstIndex(where: { $0.key == key })
-        {
-            entries.remove(at: oldest)
-        }
-        if entries.count > LatchTable.limit { entries.removeFirst(entries.count - LatchTable.limit) }
+        if let count { counts.add(key, digest: digest, count) } else { counts.remove(key, digest: digest) }
     }
 
     /// Returns the number of values of a challenge, or of all for `nil`, that wait at `now` (ms since 1970).
     func waiting(challenge: String?, at now: Int64) -> Int {
-        entries.count { (challenge == nil || $0.key.challenge == challenge) && $0.count.next > now }
+        counts.entries.count { (challenge == nil || $0.key.challenge == challenge) && $0.value.next > now }
     }
 
     /// Forgets the submissions of a challenge, or of all for `nil`, up to `end` (ms since 1970). Returns the number of values.
     public mutating func forget(challenge: String?, until end: Int64) -> Int {
-        let before = entries.count
-        entries.removeAll { (challenge == nil || $0.key.challenge == challenge) && $0.count.last <= end }
-        return before - entries.count
+        let before = counts.count
+        counts.removeAll { (challenge == nil || $0.key.challenge == challenge) && $0.value.last <= end }
+        return before - counts.count
     }
 }
 
 extension SubmissionTable {
     /// Returns the table as JSON bytes, with digests in hexadecimal.
     public func serialized() -> [UInt8] {
-        let counts = entries.map { entry -> JSONValue in
+        let counts = counts.entries.map { entry -> JSONValue in
             var members = LatchTable.members(of: entry.key, digest: entry.digest)
-            members["submissions"] = .integer(Int64(entry.count.submissions))
-            members["last"] = .integer(entry.count.last)
-            members["configuration"] = .string(entry.count.configuration)
+            members["submissions"] = .integer(Int64(entry.value.submissions))
+            members["last"] = .integer(entry.value.last)
+            members["configuration"] = .string(entry.value.configuration)
             return .object(members)
         }
         return JSONValue.object(["version": .integer(1), "submissions": .array(counts)]).serialized()
