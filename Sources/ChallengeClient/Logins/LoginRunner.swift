@@ -144,65 +144,86 @@ package final class LoginRunner {
         }
     }
 
-    /// Retries the logins of `plan` that failed a while ago.
+    /// Number of logins without a request that start in one turn of the loop: requests do not wait for thousands.
+    private static var startsPerTurn: Int { 32 }
+
+    /// Retries the logins that failed a while ago.
     ///
     /// A rejected value is not sent again: its latch is closed until the value changes.
-    func recover(_ plan: UpstreamPlan) {
+    func recover(_ logins: LoginIndex) {
         let now = services.wallClock()
-        for login in plan.logins.all {
-            for key in gate.read({ $0.sessions.failingSiblings(of: login.key, now: now) })
-            where gate.change({ $0.sessions.beginRecovery(key, now: now) }) {
-                start(
-                    .init(login: login, scope: Scope(text: key.scope)), at: plan, challenge: nil, LoginCause(.recovery))
-            }
-        }
+        recover(logins.ordered(gate.read { $0.sessions.failingKeys(now: now) })[...])
     }
 
-    /// Maintains the kept sessions of `plan`: establishes missing ones, renews expiring ones, retries failed logins.
-    func maintainSessions(of plan: UpstreamPlan) {
-        for login in plan.logins.all where login.isKept {
-            let slot = RouteSessions.Slot(login: login, scope: login.defaultScope)
-            let now = services.wallClock()
+    private func recover(_ failing: ArraySlice<(key: SessionKey, entry: LoginIndex.Entry)>) {
+        let now = services.wallClock()
+        for (key, entry) in failing.prefix(Self.startsPerTurn)
+        where gate.change({ $0.sessions.beginRecovery(key, now: now) }) {
+            start(
+                .init(login: entry.login, scope: Scope(text: key.scope)), at: entry.plan, challenge: nil,
+                LoginCause(.recovery))
+        }
+        let rest = failing.dropFirst(Self.startsPerTurn)
+        if !rest.isEmpty { services.roster.onSomeWorker { $0.logins.recover(rest) } }
+    }
+
+    /// Maintains the kept sessions: establishes missing ones, renews expiring ones, retries failed logins.
+    ///
+    /// Visits only those that are due.
+    func maintainSessions(of logins: LoginIndex) {
+        gate.serve(logins)
+        let now = services.wallClock()
+        maintain(logins.orderedKept(gate.change { $0.sessions.dueKeys(now: now) })[...])
+    }
+
+    private func maintain(_ due: ArraySlice<(key: SessionKey, entry: LoginIndex.Entry)>) {
+        let now = services.wallClock()
+        for (key, entry) in due.prefix(Self.startsPerTurn) {
             let begins = gate.change { gate in
-                gate.sessions.beginProactiveLogin(slot.key, now: now) || gate.sessions.beginRecovery(slot.key, now: now)
+                gate.sessions.beginProactiveLogin(key, now: now) || gate.sessions.beginRecovery(key, now: now)
             }
             guard begins else { continue }
-            let isHeld = gate.held(slot.key) != nil
-            start(slot, at: plan, challenge: nil, LoginCause(isHeld ? .renewal : .start))
+            let isHeld = gate.held(key) != nil
+            start(
+                RouteSessions.Slot(login: entry.login, scope: entry.login.defaultScope), at: entry.plan,
+                challenge: nil, LoginCause(isHeld ? .renewal : .start))
         }
+        let rest = due.dropFirst(Self.startsPerTurn)
+        if !rest.isEmpty { services.roster.onSomeWorker { $0.logins.maintain(rest) } }
     }
 
     /// Logs in again for `keys` with the current value of their credential. The old sessions serve until then.
     ///
     /// If no session is held, the pause after the old value's failure ends. One after a failure of the current value stays.
-    func replaceOutdated(_ keys: Set<SessionKey>, at plans: [UpstreamPlan]) {
+    func replaceOutdated(_ keys: Set<SessionKey>, of logins: LoginIndex) {
         let now = services.wallClock()
-        let states = gate.read { $0.sessions.states(now: now) }
+        var failing: Set<String> = []
         for key in keys {
-            switch states[key] ?? .cold {
+            switch gate.state(of: key, now: now) {
             case .loggingIn: continue
             case .cold: services.credentialVersions?.forget(key)
             case .failing:
                 guard let versions = services.credentialVersions, versions.forgetSession(of: key) else { continue }
-                services.sharing?.forgetFailures()
-                gate.change { $0.sessions.forgetFailures(of: key.challenge) }
+                failing.insert(key.challenge)
                 versions.forget(key)
-            case .held: replace(key, at: plans, now: now)
+            case .held: replace(key, of: logins, now: now)
             }
         }
+        guard !failing.isEmpty else { return }
+        services.sharing?.forgetFailures()
+        for challenge in failing { gate.change { $0.sessions.forgetFailures(of: challenge) } }
     }
 
-    private func replace(_ key: SessionKey, at plans: [UpstreamPlan], now: Int64) {
-        for plan in plans {
-            guard let login = plan.logins.all.first(where: { $0.key.isSibling(of: key) }) else { continue }
-            // Otherwise one runs already, or the last attempt failed a moment ago: the next check returns to it.
-            guard gate.change({ $0.sessions.beginRenewal(key, now: now) }) else { return }
-            start(
-                RouteSessions.Slot(login: login, scope: Scope(text: key.scope)), at: plan, challenge: nil,
-                LoginCause(.change), replacing: replaced(key, login, at: plan))
+    private func replace(_ key: SessionKey, of logins: LoginIndex, now: Int64) {
+        guard let (login, plan) = logins.entries(of: key).first.map({ ($0.login, $0.plan) }) else {
+            services.credentialVersions?.forget(key)
             return
         }
-        services.credentialVersions?.forget(key)
+        // Otherwise one runs already, or the last attempt failed a moment ago: the next check returns to it.
+        guard gate.change({ $0.sessions.beginRenewal(key, now: now) }) else { return }
+        start(
+            RouteSessions.Slot(login: login, scope: Scope(text: key.scope)), at: plan, challenge: nil,
+            LoginCause(.change), replacing: replaced(key, login, at: plan))
     }
 
     /// Returns the held session if its login ends sessions at the server.
@@ -348,15 +369,16 @@ package struct PendingLogout: Sendable {
     let logout: any SessionLogout
     let plan: UpstreamPlan
 
-    /// Returns the sessions of `held` that logins of `plans` end at the server, each once.
-    package static func all(of held: [SessionKey: HeldSession], at plans: [UpstreamPlan]) -> [PendingLogout] {
+    /// Returns the sessions of `held` that `logins` end at the server, each once.
+    package static func all(of held: [SessionKey: HeldSession], by logins: LoginIndex) -> [PendingLogout] {
         var pending: [PendingLogout] = []
+        var siblings: Set<SessionKey> = []
         for (key, held) in held {
-            let found = plans.lazy.compactMap { plan in
-                plan.logins.all.lazy.compactMap { $0.key.isSibling(of: key) ? $0.logout : nil }.first.map { (plan, $0) }
-            }.first
+            let found = logins.entries(of: key).lazy.compactMap { entry in entry.login.logout.map { (entry.plan, $0) } }
+                .first
             guard let (plan, logout) = found else { continue }
-            if logout.endsAllScopes, pending.contains(where: { $0.key.isSibling(of: key) }) { continue }
+            let isFirst = siblings.insert(key.withoutScope).inserted
+            if logout.endsAllScopes, !isFirst { continue }
             pending.append(PendingLogout(key: key, session: held.session, logout: logout, plan: plan))
         }
         return pending

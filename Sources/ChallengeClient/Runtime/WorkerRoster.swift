@@ -30,21 +30,21 @@ package final class WorkerRoster: Sendable {
     /// The loop of any worker.
     package var loop: EventLoop? { workers.withLock { $0.values.first?.loop } }
 
-    /// Makes one worker retry the failed logins of these upstreams; see `LoginRunner.recover`.
-    package func recover(_ plans: [UpstreamPlan]) {
-        onSomeWorker { for plan in plans { $0.logins.recover(plan) } }
+    /// Makes one worker retry those of these logins that have failed; see `LoginRunner.recover`.
+    package func recover(_ logins: LoginIndex) {
+        onSomeWorker { $0.logins.recover(logins) }
     }
 
-    /// Makes one worker maintain the kept sessions of these upstreams; see `LoginRunner.maintainSessions`.
-    package func maintainSessions(of plans: [UpstreamPlan]) {
-        guard plans.contains(where: { $0.logins.all.contains(where: \.isKept) }) else { return }
-        onSomeWorker { for plan in plans { $0.logins.maintainSessions(of: plan) } }
+    /// Makes one worker maintain the kept sessions of these logins; see `LoginRunner.maintainSessions`.
+    package func maintainSessions(of logins: LoginIndex) {
+        guard !logins.keepsNone else { return }
+        onSomeWorker { $0.logins.maintainSessions(of: logins) }
     }
 
-    /// Makes one worker log in again for these session keys, at `plans` that hold them; see
+    /// Makes one worker log in again for these session keys, by `logins` that hold them; see
     /// `LoginRunner.replaceOutdated`.
-    package func replaceOutdated(_ keys: Set<SessionKey>, at plans: [UpstreamPlan]) {
-        onSomeWorker { $0.logins.replaceOutdated(keys, at: plans) }
+    package func replaceOutdated(_ keys: Set<SessionKey>, of logins: LoginIndex) {
+        onSomeWorker { $0.logins.replaceOutdated(keys, of: logins) }
     }
 
     /// Makes every worker release sessions that are no longer held.

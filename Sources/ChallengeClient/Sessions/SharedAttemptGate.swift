@@ -38,6 +38,8 @@ package final class SharedAttemptGate: AttemptControl {
     private struct State: Sendable {
         var gate: AttemptGate<ExchangeTicket>
         var queue = AttemptQueue()
+        /// The logins of the configuration in force.
+        var logins: LoginIndex?
     }
 
     private let state: Mutex<State>
@@ -160,6 +162,15 @@ extension SharedAttemptGate {
 
 // Sessions.
 extension SharedAttemptGate {
+    /// Keeps the sessions of these logins, and makes room for all of them. Does nothing if it has done so before.
+    package func serve(_ logins: LoginIndex) {
+        update { state in
+            guard state.logins !== logins else { return }
+            state.logins = logins
+            state.gate.sessions.keep(logins.keptKeys, of: logins.count)
+        }
+    }
+
     /// Returns the session held for `key`.
     package func held(_ key: SessionKey) -> HeldSession? { read { $0.sessions.held(key) } }
 

@@ -2,7 +2,6 @@
 // Copyright the Countersign authors
 
 internal import Basics
-internal import Secrets
 
 /// Held sessions, running logins and their waiters, by session key.
 ///
@@ -10,9 +9,11 @@ internal import Secrets
 /// waiters are values of the driver, returned when their login ends. Times are in ms since 1970, and random numbers are
 /// passed in.
 public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
-    var entries: [SessionKey: SessionEntry<Waiter>] = [:]
+    var entries = SessionEntries<Waiter>()
     private var lastGeneration: UInt64 = 0
     var waiterCount = 0
+    /// Number of configured logins.
+    private var room = 0
     let limits: SessionLimits
     /// Number that grows with every change of the held sessions.
     public internal(set) var version: UInt64 = 1
@@ -93,9 +94,10 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
     ///
     /// Readiness thus recovers by itself once the cause is gone. Returns true once in `pause` ms, to the caller that
     /// must run the login.
-    public mutating func beginRecovery(_ key: SessionKey, now: Int64, pause: Int64 = 5_000) -> Bool {
-        guard let entry = entries[key], entry.held == nil, entry.unverified == nil, let failure = entry.backOff.failure,
-            failure.at.saturatingAdd(pause) <= now
+    public mutating func beginRecovery(_ key: SessionKey, now: Int64, pause: Int64? = nil) -> Bool {
+        guard let entry = entries[key], entry.held?.isExpired(at: now) ?? true,
+            entry.unverified?.isExpired(at: now) ?? true, let failure = entry.backOff.failure,
+            failure.at.saturatingAdd(pause ?? SessionEntry<Waiter>.recoveryPause) <= now
         else {
             return false
         }
@@ -224,7 +226,10 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
         func isSent(by held: HeldSession?) -> Bool {
             held?.session.use.map { $0.key == use.key && $0.credential.fields == use.credential.fields } ?? false
         }
-        for (key, entry) in entries where entry.trials.isEmpty && isSent(by: entry.held ?? entry.unverified) {
+        for key in entries.users(of: use.key) {
+            guard let entry = entries[key], entry.trials.isEmpty, isSent(by: entry.held ?? entry.unverified) else {
+                continue
+            }
             entries[key]?.held = nil
             entries[key]?.unverified = nil
             version &+= 1
@@ -234,10 +239,10 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
     /// Returns true if a session is held at `now` (ms since 1970) that a submission of the value of `use` established: no server
     /// has refused it since.
     package func holdsSession(submitting use: CredentialUse, now: Int64) -> Bool {
-        entries.values.contains { entry in
-            guard let held = entry.held, !held.isExpired(at: now), let submitted = held.session.submission?.use else {
-                return false
-            }
+        entries.users(of: use.key).contains { key in
+            guard let held = entries[key]?.held, !held.isExpired(at: now),
+                let submitted = held.session.submission?.use
+            else { return false }
             return submitted.key == use.key && submitted.credential.fields == use.credential.fields
         }
     }
@@ -249,7 +254,7 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
     public func held(_ key: SessionKey) -> HeldSession? { entries[key]?.held }
 
     /// All held sessions, for a worker's snapshot and for `sessions list`.
-    public var allHeld: [SessionKey: HeldSession] { entries.compactMapValues(\.held) }
+    public var allHeld: [SessionKey: HeldSession] { entries.all.compactMapValues(\.held) }
 
     /// Returns the state of a key, for readiness and status.
     public func state(of key: SessionKey, now: Int64) -> SessionState {
@@ -266,12 +271,12 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
 
     /// Returns the state of every key.
     public func states(now: Int64) -> [SessionKey: SessionState] {
-        Dictionary(uniqueKeysWithValues: entries.keys.map { ($0, state(of: $0, now: now)) })
+        Dictionary(uniqueKeysWithValues: entries.all.keys.map { ($0, state(of: $0, now: now)) })
     }
 
     /// Drops matching sessions with their pauses after failed logins, and returns their keys.
     public mutating func drop(where which: (SessionKey) -> Bool) -> [SessionKey] {
-        let chosen = entries.keys.filter(which)
+        let chosen = entries.all.keys.filter(which)
         var dropped: [SessionKey] = []
         for key in chosen {
             if entries[key]?.held != nil || entries[key]?.unverified != nil { dropped.append(key) }
@@ -293,17 +298,28 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
     /// Removes the latch that ended the last login of `key`.
     package mutating func forgetLatch(of key: SessionKey) { entries[key]?.latch = nil }
 
-    /// Returns the keys of this login, in any scope, whose last login failed.
-    package func failingSiblings(of key: SessionKey, now: Int64) -> [SessionKey] {
-        entries.keys.filter { other in
-            guard key.isSibling(of: other), case .failing = state(of: other, now: now) else { return false }
-            return true
-        }
+    /// Returns the state of a login in every scope that was requested, by key.
+    package func states(ofSiblings key: SessionKey, now: Int64) -> [(key: SessionKey, state: SessionState)] {
+        entries.siblings(of: key).map { ($0, state(of: $0, now: now)) }
     }
+
+    /// Returns the keys whose last login failed, also those whose next one runs.
+    package func failingKeys(now: Int64) -> [SessionKey] {
+        entries.failing.filter { state(of: $0, now: now).failure != nil }
+    }
+
+    /// Sets the keys whose sessions are kept without a request, and makes room for the sessions of `logins` logins.
+    package mutating func keep(_ keys: [SessionKey], of logins: Int) {
+        entries.keep(keys)
+        room = logins
+    }
+
+    /// Returns the kept keys for which `beginProactiveLogin` or `beginRecovery` may be due at `now`, in no order.
+    package mutating func dueKeys(now: Int64) -> [SessionKey] { entries.dueKeys(now: now) }
 
     /// Allows logins that failed because of `challenge` at once, after its latch was opened; all for nil.
     public mutating func forgetFailures(of challenge: String?) {
-        for (key, entry) in entries
+        for (key, entry) in entries.all
         where challenge == nil || key.challenge == challenge || entry.backOff.failure?.reason.challenge == challenge {
             entries[key]?.backOff = BackOff()
             entries[key]?.trials.forget()
@@ -316,19 +332,19 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
     /// The server keeps one state per client and check, so authorizations of one client run one after another, whatever
     /// their scope.
     func isLoggingIn(siblingOf key: SessionKey) -> Bool {
-        entries.contains { $0.key != key && $0.key.isSibling(of: key) && $0.value.isLoggingIn }
+        entries.siblings(of: key).contains { $0 != key && entries[$0]?.isLoggingIn == true }
     }
 
     /// Removes idle keys if the table is full: cold and expired ones first, then the oldest sessions.
     ///
-    /// The number of keys must be limited, because upstreams choose scopes.
+    /// The number of keys must be limited, because upstreams choose scopes. Each configured login has room for itself.
     private mutating func evictIdleKeys(now: Int64) {
-        guard entries.count >= limits.keys else { return }
+        guard entries.count >= limits.keys, entries.count - limits.keys >= room else { return }
         func rank(_ entry: SessionEntry<Waiter>) -> UInt64 {
             guard let held = entry.held, !held.isExpired(at: now) else { return 0 }
             return held.generation
         }
-        let idle = entries.filter { !$0.value.isLoggingIn && $0.value.trials.isEmpty && $0.value.waiters.isEmpty }
+        let idle = entries.all.filter { !$0.value.isLoggingIn && $0.value.trials.isEmpty && $0.value.waiters.isEmpty }
         for (key, _) in idle.sorted(by: { rank($0.value) < rank($1.value) }).prefix(max(1, limits.keys / 4)) {
             entries[key] = nil
         }
@@ -345,41 +361,12 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
     /// Removes the waiters of the siblings of `key`, and returns them to ask again.
     mutating func dequeueSiblingWaiters(of key: SessionKey) -> [(waiter: Waiter, outcome: Outcome)] {
         var woken: [(waiter: Waiter, outcome: Outcome)] = []
-        for (other, entry) in entries where other != key && other.isSibling(of: key) && !entry.waiters.isEmpty {
+        for other in entries.siblings(of: key) where other != key {
+            guard let entry = entries[other], !entry.waiters.isEmpty else { continue }
             woken += entry.waiters.map { ($0.waiter, .askAgain) }
             entries[other]?.waiters = []
         }
         waiterCount -= woken.count
         return woken
-    }
-}
-
-/// State of one key in a table.
-struct SessionEntry<Waiter: Sendable & Equatable>: Sendable {
-    var held: HeldSession?
-    var isLoggingIn = false
-    /// Waiting exchanges with the addresses of their requests.
-    var waiters: [(waiter: Waiter, address: String?)] = []
-    /// Pause after a failed login.
-    var backOff = BackOff()
-    /// Latch that ended the last login.
-    var latch: LatchKey?
-    var unverified: HeldSession?
-    /// Exchanges that try the session, and fruitless trials before.
-    var trials = SessionTrials<Waiter>()
-    /// Value of the last unverified session.
-    var tried: [String: Secret]?
-    /// Renewals of new sessions because of refusals.
-    var earlyRenewals = EarlyRenewals()
-    /// Number of the last confirmation.
-    var confirmation: UInt64 = 0
-    /// Session whose last confirmations had no usable answer, the end of the pause, and their number.
-    var unconfirmed: (generation: UInt64, until: Int64, count: Int)?
-}
-
-extension SessionKey {
-    /// Returns true if the keys differ at most in their scope.
-    package func isSibling(of other: SessionKey) -> Bool {
-        origin == other.origin && challenge == other.challenge && credential == other.credential
     }
 }

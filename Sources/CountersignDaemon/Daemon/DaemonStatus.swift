@@ -17,7 +17,8 @@ internal import System
 final class DaemonStatus: Sendable {
     private struct State: Sendable {
         var isAccepting = false
-        var upstreams: [UpstreamPlan] = []
+        var logins = LoginIndex([])
+        var reported = ReportedLogins()
         var places: [String: UpstreamPlace] = [:]
         var reload: ReloadReading
         var listeners: [String] = []
@@ -56,11 +57,15 @@ final class DaemonStatus: Sendable {
 
     /// Replaces the upstreams that are served, and the listeners that lead to them.
     func setUpstreams(_ upstreams: [UpstreamPlan], listeners: [ListenerPlan]) {
+        var ways: [String: [String]] = [:]
+        for listener in listeners { listener.addWays(to: &ways) }
         let places = upstreams.reduce(into: [:]) { places, upstream in
             places[upstream.name] = UpstreamPlace(
-                url: upstream.base.description, listeners: listeners.flatMap { $0.ways(to: upstream.name) })
+                url: upstream.base.description, listeners: ways[upstream.name] ?? [])
         }
-        state.withLock { ($0.upstreams, $0.places) = (upstreams, places) }
+        let (logins, reported) = (LoginIndex(upstreams), ReportedLogins(upstreams))
+        state.withLock { ($0.logins, $0.reported, $0.places) = (logins, reported, places) }
+        context.services.gate.serve(logins)
         context.latchedValues.setLogins(upstreams.flatMap(\.logins.all))
     }
 
@@ -74,13 +79,13 @@ final class DaemonStatus: Sendable {
 
     /// Establishes and renews the sessions that are held without a request. Called periodically.
     func maintainSessions() {
-        context.services.roster.maintainSessions(of: state.withLock { $0.upstreams })
+        context.services.roster.maintainSessions(of: state.withLock { $0.logins })
         context.services.roster.refreshSnapshots()
     }
 
     /// Replaces the sessions `keys`, whose credentials have changed.
     func replaceOutdated(_ keys: Set<SessionKey>) {
-        context.services.roster.replaceOutdated(keys, at: state.withLock { $0.upstreams })
+        context.services.roster.replaceOutdated(keys, of: state.withLock { $0.logins })
     }
 
     /// Functions that the admin service calls.
@@ -93,8 +98,7 @@ final class DaemonStatus: Sendable {
             unlatch: { self.unlatch($0, $1, $2) },
             dropSessions: { name in
                 let meant = Set(
-                    self.state.withLock { $0.upstreams }.flatMap(\.logins.all)
-                        .filter { name.map($0.isMeant) ?? true }.map(\.name))
+                    self.state.withLock { $0.logins }.all.filter { name.map($0.isMeant) ?? true }.map(\.name))
                 return self.drop { meant.contains($0.challenge) }
             },
             run: { [commands] in commands.run($0, $1) })
@@ -104,7 +108,7 @@ final class DaemonStatus: Sendable {
     private func unlatch(
         _ name: String, _ opened: @escaping @Sendable (OpenedLatches) -> Void, _ stored: @escaping @Sendable () -> Void
     ) {
-        let logins = state.withLock { $0.upstreams }.flatMap(\.logins.all).filter { $0.name == name }
+        let logins = state.withLock { $0.logins }.all.filter { $0.name == name }
         let names = Set(logins.flatMap(\.checks).map(\.name)).union([name])
         @Sendable func open() {
             let others = names.subtracting([name]).map { context.unlatch($0) {} }.reduce(OpenedLatches(), +)
@@ -120,7 +124,7 @@ final class DaemonStatus: Sendable {
         let own = context.services.gate.read { $0.sessions.allHeld }.filter {
             !(context.sharing?.isShared($0.key) ?? false)
         }
-        return PendingLogout.all(of: own, at: state.withLock { $0.upstreams })
+        return PendingLogout.all(of: own, by: state.withLock { $0.logins })
     }
 
     /// Drops sessions and returns their number. Logs out at their servers without waiting.
@@ -129,7 +133,7 @@ final class DaemonStatus: Sendable {
         let dropped = context.services.gate.change { $0.sessions.drop(where: which) }
         context.services.sharing?.dropSessions(of: dropped)
         context.services.roster.refreshSnapshots()
-        context.services.roster.logOut(PendingLogout.all(of: held, at: state.withLock { $0.upstreams }))
+        context.services.roster.logOut(PendingLogout.all(of: held, by: state.withLock { $0.logins }))
         return dropped.count
     }
 
@@ -157,7 +161,12 @@ final class DaemonStatus: Sendable {
     var problem: String? {
         var failing: [String: String] = [:]
         let now = SystemClock.wallClock()
-        for login in logins(context.presentLatches(now: now), now: now) {
+        // Only what is wrong is visited: this is asked at each tick.
+        let keys = context.services.gate.read { $0.sessions.failingKeys(now: now) }
+        let latches = context.presentLatches(now: now)
+        let concerned =
+            keys.isEmpty && latches.isEmpty ? [] : state.withLock { $0.reported }.concerned(by: keys, latches)
+        for login in logins(concerned, latches, now: now) {
             if let failure = login.sessionState.failure { failing[login.challenge] = failure.detail }
         }
         guard let (name, detail) = failing.min(by: { $0.key < $1.key }) else {
@@ -172,16 +181,21 @@ final class DaemonStatus: Sendable {
         return "\(name): \(detail)\(more)"
     }
 
-    private func logins(_ latches: [ClosedLatch], now: Int64) -> [HealthReport.Login] {
-        let sessions = context.services.gate.read { $0.sessions.states(now: now) }
-        return LoginStates(of: state.withLock { $0.upstreams }, sessions: sessions, latches: latches).all
+    private func logins(
+        _ logins: [ReportedLogins.Entry], _ latches: [ClosedLatch], now: Int64
+    ) -> [HealthReport.Login] {
+        LoginStates(of: logins, latches: latches) { [gate = context.services.gate] key in
+            gate.read { $0.sessions.states(ofSiblings: key, now: now) }
+        }.all
     }
 
     private func report() -> HealthReport {
-        let (isAccepting, upstreams) = state.withLock { ($0.isAccepting, $0.upstreams) }
-        // Without callers no request retries a failed login, so a readiness check does.
-        context.services.roster.recover(upstreams)
+        let (isAccepting, index, reported) = state.withLock { ($0.isAccepting, $0.logins, $0.reported) }
         let now = SystemClock.wallClock()
+        // Without callers no request retries a failed login, so a readiness check does.
+        if context.services.gate.read({ !$0.sessions.failingKeys(now: now).isEmpty }) {
+            context.services.roster.recover(index)
+        }
         let latches = context.presentLatches(now: now)
         let proxy = readings.latest
         var counts = [
@@ -196,10 +210,9 @@ final class DaemonStatus: Sendable {
             counts["replayed_bytes_from_disk"] = replay.figures.bytesFromDisk
             counts["bodies_not_replayable"] = replay.figures.unreplayableExchanges
         }
-        var names: [String] = []
-        for upstream in upstreams where !names.contains(upstream.name) { names.append(upstream.name) }
         var report = HealthReport(
-            isAccepting: isAccepting, upstreams: names, logins: logins(latches, now: now), latches: latches,
+            isAccepting: isAccepting, upstreams: reported.upstreams,
+            logins: logins(reported.all, latches, now: now), latches: latches,
             figures: counts, now: now, version: Version.text)
         report.isAlive = pulse.isSteady()
         report.checks = context.services.checks.all
@@ -218,11 +231,12 @@ final class DaemonStatus: Sendable {
 }
 
 extension ListenerPlan {
-    /// The ways to an upstream, for people: the listener's address, with the host and path of the route if there is one.
-    fileprivate func ways(to upstream: String) -> [String] {
-        let routes = router.routes.filter { $0.upstream == upstream }.map { route in
-            [name, (route.host ?? "") + (route.path ?? "")].filter { !$0.isEmpty }.joined(separator: " ")
+    /// Adds the ways to each upstream, for people: the listener's address, with the host and path of the route if there is one.
+    fileprivate func addWays(to ways: inout [String: [String]]) {
+        if let fallback = router.fallback { ways[fallback, default: []].append(name) }
+        for route in router.routes {
+            let way = [name, (route.host ?? "") + (route.path ?? "")].filter { !$0.isEmpty }.joined(separator: " ")
+            ways[route.upstream, default: []].append(way)
         }
-        return (router.fallback == upstream ? [name] : []) + routes
     }
 }

@@ -13,22 +13,30 @@ struct LoginStates {
     /// The states, in the order of the configuration.
     private(set) var all: [HealthReport.Login] = []
 
-    /// Combines `sessions` with `latches`, the closed latches of present and of unknown values.
-    init(of upstreams: [UpstreamPlan], sessions: [SessionKey: SessionState], latches: [ClosedLatch]) {
-        var reported: Set<String> = []
-        for upstream in upstreams {
-            // A login at several locations, or for several users, is reported once.
-            for login in upstream.logins.all
-            where login.refusal == nil && reported.insert("\(upstream.name) \(login.key)").inserted {
-                // Resources may have demanded further scopes of this login.
-                let keys = sessions.keys.filter(login.key.isSibling).sorted { $0.scope < $1.scope }
-                var states = (keys.isEmpty ? [login.key] : keys).map { ($0, sessions[$0] ?? .cold) }
-                for latch in latches where login.isStopped(by: latch) { login.add(latch, to: &states) }
-                all += states.map { key, state in
-                    HealthReport.Login(
-                        upstream: upstream.name, challenge: login.name, credential: key.credential, scope: key.scope,
-                        asks: login.asks, sessionState: state)
+    /// Combines the states of sessions with `latches`, the closed latches of present and of unknown values.
+    ///
+    /// `sessions` returns the states of a login's session in every scope. Each login is looked up alone, so that nothing is locked for
+    /// long.
+    init(
+        of logins: [ReportedLogins.Entry], latches: [ClosedLatch],
+        sessions: (SessionKey) -> [(key: SessionKey, state: SessionState)]
+    ) {
+        let numbers = Dictionary(grouping: latches.indices) { LatchName(latches[$0]) }
+        for entry in logins {
+            let login = entry.login
+            // Resources may have demanded further scopes of this login.
+            var states = sessions(login.key).sorted { $0.key.scope < $1.key.scope }.map { ($0.key, $0.state) }
+            if states.isEmpty { states = [(login.key, .cold)] }
+            if !latches.isEmpty {
+                for number in LatchName.all(of: login).flatMap({ numbers[$0] ?? [] }).sorted()
+                where login.isStopped(by: latches[number]) {
+                    login.add(latches[number], to: &states)
                 }
+            }
+            all += states.map { key, state in
+                HealthReport.Login(
+                    upstream: entry.upstream, challenge: login.name, credential: key.credential, scope: key.scope,
+                    asks: login.asks, sessionState: state)
             }
         }
     }
@@ -39,7 +47,7 @@ extension Authenticator {
     fileprivate func isStopped(by latch: ClosedLatch) -> Bool {
         guard latch.challenge == name || asks.contains(latch.challenge) else { return false }
         guard let key = latch.key else { return true }
-        return credentials.contains(key.credential) && origins.union([self.key.origin]).contains(key.origin)
+        return credentials.contains(key.credential) && (self.key.origin == key.origin || origins.contains(key.origin))
     }
 
     /// Adds a closed latch to the states of this login. A held session continues to be used.

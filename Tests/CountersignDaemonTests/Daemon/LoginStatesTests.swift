@@ -3,6 +3,7 @@
 
 import Admin
 import ChallengeHandling
+import TestSupport
 import Testing
 
 @testable import ChallengeClient
@@ -36,7 +37,9 @@ struct LoginStatesTests {
                 name: "portal", trigger: .bearer(realm: nil), isAhead: false, key: Self.key, credentials: ["ann"],
                 makeLogin: { _ in NoLogin() }))
         let plan = UpstreamPlan(name: "bank", base: WebURL(origin: Self.origin, path: "/"), logins: logins)
-        return LoginStates(of: [plan, plan], sessions: sessions, latches: latches).all.map(\.sessionState)
+        return LoginStates(of: ReportedLogins([plan, plan]).all, latches: latches) { key in
+            sessions.filter { key.isSibling(of: $0.key) }.map { ($0.key, $0.value) }
+        }.all.map(\.sessionState)
     }
 
     private func isLatched(_ state: SessionState?) -> Bool { state?.failure?.code == .latched }
@@ -63,6 +66,42 @@ struct LoginStatesTests {
         _ = table.finish(Self.key, with: .success(Session()), now: 0, chance: 0)
         let held = table.state(of: Self.key, now: 0)
         #expect(states([Self.key: held], [latch()]) == [held])
+    }
+
+    private func plan(callers: Int) -> UpstreamPlan {
+        var logins = Authenticators()
+        for number in 0..<callers {
+            var key = Self.key
+            key.credential = "caller-\(number)"
+            logins.add(
+                Authenticator(
+                    name: "portal", trigger: .bearer(realm: nil), isAhead: false, key: key,
+                    credentials: [key.credential], makeLogin: { _ in NoLogin() }))
+        }
+        return UpstreamPlan(name: "bank", base: WebURL(origin: Self.origin, path: "/"), logins: logins)
+    }
+
+    @Test("the states of N callers cost N times one, also if each has a closed latch")
+    func growth() {
+        let isLinear = growsLinearly(from: 100) { count in
+            let reported = ReportedLogins([plan(callers: count)])
+            let latches = (0..<count).map { latch("portal", "caller-\($0)") }
+            let states = LoginStates(of: reported.all, latches: latches) { [($0, .cold)] }.all
+            #expect(states.count == count && states.allSatisfy { $0.sessionState.failure?.code == .latched })
+        }
+        #expect(isLinear)
+    }
+
+    @Test("only logins that fail, or that a latch may stop, are looked at between reports")
+    func concerned() {
+        let reported = ReportedLogins([plan(callers: 9)])
+        #expect(reported.concerned(by: [], []).isEmpty)
+        var key = Self.key
+        (key.credential, key.scope) = ("caller-3", "pay")
+        let found = reported.concerned(by: [key], [latch("portal", "caller-5"), latch("portal", "nobody")])
+        #expect(found.map(\.login.key.credential) == ["caller-3", "caller-5"])
+        let shared = ClosedLatch(Latch(reason: .rejected, closedAt: 0), challenge: "portal", key: nil)
+        #expect(reported.concerned(by: [], [shared]).count == 9)
     }
 
     @Test("a latch of a value that only other nodes have stops the login of its challenge")

@@ -73,7 +73,7 @@ struct BoundSideRequestTests {
         let proxy = try TestProxy(plan, attempts: MemoryAttempts())
         for _ in 0..<3 {
             let logins = proxy.log.finished
-            proxy.services.roster.maintainSessions(of: [plan])
+            proxy.services.roster.maintainSessions(of: LoginIndex([plan]))
             let callers = try (0..<8).map { _ in try proxy.connect() }
             for caller in callers { try caller.send(get("/open-slow")) }
             for caller in callers { #expect(try caller.message().body == "nobody") }

@@ -22,12 +22,12 @@ struct KeptSessionTests {
     @Test("a session with `login: at-start` needs no request, and the first request meets no challenge")
     func atStart() throws {
         let (proxy, plan, upstream) = try proxy { number, _, _ in .bearer("t\(number)") }
-        proxy.services.roster.maintainSessions(of: [plan])
+        proxy.services.roster.maintainSessions(of: LoginIndex([plan]))
         proxy.wait("the login") { proxy.log.finished == 1 }
         proxy.settle()
         #expect(try proxy.fetch(get()).body == "in")
         #expect(upstream.requests == 1)
-        proxy.services.roster.maintainSessions(of: [plan])
+        proxy.services.roster.maintainSessions(of: LoginIndex([plan]))
         #expect(try proxy.fetch(get()).body == "in")
         #expect(proxy.log.count == 1)
     }
@@ -39,7 +39,7 @@ struct KeptSessionTests {
             await gate.pass()
             return .bearer("t\(number)")
         }
-        proxy.services.roster.maintainSessions(of: [plan])
+        proxy.services.roster.maintainSessions(of: LoginIndex([plan]))
         let caller = try proxy.connect()
         try caller.send(get())
         proxy.wait("the request waits") { proxy.waiters == 1 }
@@ -54,11 +54,11 @@ struct KeptSessionTests {
         let (proxy, plan, _) = try proxy { number, _, conversation in
             .bearer("t\(number)", expiresAt: conversation.now() + 100_000)
         }
-        proxy.services.roster.maintainSessions(of: [plan])
+        proxy.services.roster.maintainSessions(of: LoginIndex([plan]))
         proxy.wait("the login") { proxy.log.finished == 1 }
         proxy.settle()
         proxy.clock.advance(by: 86)
-        proxy.services.roster.maintainSessions(of: [plan])
+        proxy.services.roster.maintainSessions(of: LoginIndex([plan]))
         proxy.wait("the renewal") { proxy.log.finished == 2 }
         proxy.settle()
         #expect(proxy.log.renewals == 1)
@@ -70,12 +70,12 @@ struct KeptSessionTests {
             if number == 1 { throw .failed }
             return .bearer("t\(number)")
         }
-        proxy.services.roster.maintainSessions(of: [plan])
+        proxy.services.roster.maintainSessions(of: LoginIndex([plan]))
         proxy.wait("the failure") { proxy.log.finished == 1 }
         proxy.settle()
-        proxy.services.roster.maintainSessions(of: [plan])
+        proxy.services.roster.maintainSessions(of: LoginIndex([plan]))
         proxy.clock.advance(by: 6)
-        proxy.services.roster.maintainSessions(of: [plan])
+        proxy.services.roster.maintainSessions(of: LoginIndex([plan]))
         proxy.wait("the second login") { proxy.log.finished == 2 }
         proxy.settle()
         #expect(proxy.log.count == 2)

@@ -104,7 +104,7 @@ struct LoginDeadlineTests {
         }
         let plan = UpstreamPlan.bank(port: upstream.port, timeouts: Self.limits, logins: [login])
         let proxy = try TestProxy(plan)
-        proxy.services.roster.maintainSessions(of: [plan])
+        proxy.services.roster.maintainSessions(of: LoginIndex([plan]))
         proxy.wait("the login") { proxy.log.count == 1 }
         proxy.pass(.seconds(30))
         queue.end(at: proxy)
@@ -130,13 +130,13 @@ struct LoginDeadlineTests {
                 }
             ])
         let proxy = try TestProxy(plan)
-        proxy.services.roster.maintainSessions(of: [plan])
+        proxy.services.roster.maintainSessions(of: LoginIndex([plan]))
         proxy.wait("the login") { proxy.log.count == 1 }
         proxy.pass(.seconds(40))
         proxy.wait("the login's end") { proxy.log.finished == 1 }
         proxy.settle()
         proxy.clock.advance(by: 10)
-        proxy.services.roster.maintainSessions(of: [plan])
+        proxy.services.roster.maintainSessions(of: LoginIndex([plan]))
         proxy.wait("the second login") { proxy.log.finished == 2 }
         proxy.settle()
         #expect(try proxy.fetch(get()).body == "t2")

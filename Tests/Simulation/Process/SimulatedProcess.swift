@@ -181,8 +181,8 @@ final class SimulatedProcess: @unchecked Sendable {
 
     /// Does the daemon's periodic work.
     func tick() {
-        services.roster.maintainSessions(of: plans)
-        services.roster.recover(plans)
+        services.roster.maintainSessions(of: LoginIndex(plans))
+        services.roster.recover(LoginIndex(plans))
         services.roster.refreshSnapshots()
         services.gate.retryWrites()
     }
@@ -207,7 +207,7 @@ final class SimulatedProcess: @unchecked Sendable {
             versions.recordLookup(of: name, as: simulation.credential(named: name), number: versions.beginLookup())
         }
         let outdated = versions.outdated
-        if !outdated.isEmpty { services.roster.replaceOutdated(outdated, at: plans) }
+        if !outdated.isEmpty { services.roster.replaceOutdated(outdated, of: LoginIndex(plans)) }
     }
 
     /// Returns true if a latch was closed for a value before `step`.

@@ -84,7 +84,7 @@ final class SimulatedStatus: @unchecked Sendable {
 
     private func report() -> HealthReport {
         let now = simulation.now
-        services?.roster.recover(upstreams)
+        services?.roster.recover(LoginIndex(upstreams))
         let states = services?.gate.read { $0.sessions.states(now: now) } ?? [:]
         var logins: [HealthReport.Login] = []
         for upstream in upstreams {
