@@ -91,11 +91,11 @@ package struct HealthReport: Sendable {
         object["upstream_checks"] = .object(checks.mapValues { $0.json })
         object["version"] = .string(version)
         object["figures"] = .object(figures.mapValues { .integer(Int64($0)) })
+        let loginsByUpstream = loginsByUpstream
         object["upstreams"] = .object(
             Dictionary(
-                upstreams.map { name in
-                    (name, .array(logins.filter { $0.upstream == name }.map { $0.json(now: now) }))
-                }, uniquingKeysWith: { first, _ in first }))
+                upstreams.map { name in (name, .array((loginsByUpstream[name] ?? []).map { $0.json(now: now) })) },
+                uniquingKeysWith: { first, _ in first }))
         object["latches"] = .array(latches.map(\.json))
         object["session_store"] = sharing?.json(now: now)
         object["outages"] = .object(outages.mapValues { $0.json(now: now) })
@@ -103,6 +103,11 @@ package struct HealthReport: Sendable {
         for (name, value) in daemon?.json ?? [:] { object[name] = value }
         return .object(object)
     }
+}
+
+extension HealthReport {
+    /// The logins of each upstream, by its name.
+    var loginsByUpstream: [String: [Login]] { Dictionary(grouping: logins, by: \.upstream) }
 }
 
 /// Facts about the running daemon.
@@ -308,92 +313,4 @@ extension HealthDocument.Question {
         case .ready: "ready"
         }
     }
-}
-
-extension HealthReport {
-    func checks(for question: HealthDocument.Question) -> [HealthCheck] {
-        let loops = HealthCheck(
-            name: "workers", state: isAlive ? "turning" : "stuck",
-            problem: isAlive ? nil : "a worker's loop does not turn; look at the log, and restart the daemon")
-        switch question {
-        case .alive: return [loops]
-        case .healthy: return [loops] + readinessChecks
-        case .ready: return readinessChecks
-        }
-    }
-
-    private var readinessChecks: [HealthCheck] {
-        let listeners = HealthCheck(
-            name: "listeners", state: isAccepting ? "accepting" : "closed",
-            problem: isAccepting ? nil : "the daemon is shutting down")
-        var checks = [listeners]
-        if daemon?.reload.refusal != nil {
-            // Not a problem: the running configuration is the former one, which is complete.
-            checks.append(HealthCheck(name: "configuration", state: "reload refused"))
-        }
-        if let unwritten {
-            // Marks of acceptance are only shown.
-            let problem = unwritten.isHarmful ? unwritten.sentences.joined(separator: ". ") : nil
-            checks.append(HealthCheck(name: "state", state: "unwritten", problem: problem))
-        }
-        if let missing = missingCallerTokens {
-            let problems = missing.sorted { $0.key < $1.key }.map { "the token of \($0.key) is not known: \($0.value)" }
-            checks.append(
-                HealthCheck(
-                    name: "callers", state: problems.isEmpty ? "known" : "unknown",
-                    problem: problems.isEmpty ? nil : problems.joined(separator: "; ")))
-        }
-        for upstream in upstreams {
-            checks.append(check(of: upstream))
-            // One check for all scopes of a login: their names are the upstream's choice.
-            for login in logins where login.upstream == upstream {
-                let name = "\(upstream)/\(login.challenge)"
-                let known = checks.firstIndex { $0.name == name }
-                let next = HealthCheck(
-                    name: name, state: login.state, problem: login.problem,
-                    otherNames: [upstream, login.challenge] + login.asks)
-                guard let known else {
-                    checks.append(next)
-                    continue
-                }
-                if checks[known].problem == nil, next.problem != nil || checks[known].state == "cold" {
-                    checks[known] = next
-                }
-            }
-        }
-        // Without the store, this node uses its sessions and logs in by itself, so it is still ready.
-        if let sharing {
-            checks.append(HealthCheck(name: "session-store", state: sharing.isStoreReachable ? "there" : "away"))
-        }
-        return checks
-    }
-
-    private func check(of upstream: String) -> HealthCheck {
-        if let outage = outages[upstream], outage.isTotal(at: now) {
-            return HealthCheck(
-                name: upstream, state: "failing",
-                problem: "every request fails, \(outage.failures) so far: \(outage.reason)")
-        }
-        return switch self.checks[upstream]?.state {
-        case nil: HealthCheck(name: upstream, state: "unchecked")
-        case .down(let reason): HealthCheck(name: upstream, state: "down", problem: "its check failed: \(reason)")
-        case .unknown: HealthCheck(name: upstream, state: "unknown")
-        case .up: HealthCheck(name: upstream, state: "up")
-        }
-    }
-}
-
-extension HealthReport.Login {
-    /// The state, in one word.
-    var state: String {
-        switch sessionState {
-        case .cold: "cold"
-        case .failing: "failing"
-        case .held: "held"
-        case .loggingIn: "logging-in"
-        }
-    }
-
-    /// The failure of the last login. A running login is no success yet.
-    fileprivate var problem: String? { sessionState.failure.map { "\($0.code.rawValue): \($0.detail)" } }
 }

@@ -6,6 +6,7 @@ import ChallengeClient
 import ChallengeHandling
 import HTTPTypes
 import Secrets
+import TestSupport
 import Testing
 
 extension HealthReport {
@@ -67,6 +68,21 @@ struct HealthReportTests {
         #expect(!HealthReport.of([.held(until: nil), .down]).isReady)
         #expect(!HealthReport.of([.held(until: nil), .retrying]).isReady)
         #expect(!HealthReport.of([], isAccepting: false).isReady)
+    }
+
+    @Test("a report of N upstreams with a login each costs N times one")
+    func growth() {
+        let isLinear = growsLinearly(from: 100) { count in
+            let names = (0..<count).map { "upstream-\($0)" }
+            let report = HealthReport(
+                isAccepting: true, upstreams: names,
+                logins: names.map {
+                    HealthReport.Login(upstream: $0, challenge: "pin", scope: "", sessionState: .cold)
+                },
+                latches: [], figures: [:], now: 0, version: "1")
+            _ = report.ready(isVerbose: true)
+        }
+        #expect(isLinear)
     }
 
     @Test("the short health document names the problems and their reasons")

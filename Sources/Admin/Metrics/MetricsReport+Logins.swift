@@ -32,9 +32,10 @@ extension MetricsReport {
         text.family(
             "latches", .gauge,
             "Closed latches, that is, rejected credentials that are not sent again, by challenge and reason.")
+        let latches = Dictionary(grouping: health.latches, by: \.challenge)
         for name in challengeNames {
             for reason in [Latch.Reason.locked, .rejected] {
-                let closed = health.latches.count { $0.challenge == name && $0.latch.reason == reason }
+                let closed = latches[name]?.count { $0.latch.reason == reason } ?? 0
                 text.sample([("challenge", name), ("reason", reason.rawValue)], closed)
             }
         }
@@ -75,10 +76,15 @@ extension MetricsReport {
     /// The logins grouped by upstream and challenge. Scopes are not labels, because the upstream chooses their names.
     private var sessionGroups: [(labels: MetricsText.Labels, logins: [HealthReport.Login])] {
         var groups: [(labels: MetricsText.Labels, logins: [HealthReport.Login])] = []
+        var indices: [[String]: Int] = [:]
         for login in health.logins {
-            let labels = [(name: "upstream", value: login.upstream), (name: "challenge", value: login.challenge)]
-            let known = groups.firstIndex { $0.labels.map(\.value) == labels.map(\.value) }
-            if let known { groups[known].logins.append(login) } else { groups.append((labels, [login])) }
+            if let known = indices[[login.upstream, login.challenge]] {
+                groups[known].logins.append(login)
+                continue
+            }
+            indices[[login.upstream, login.challenge]] = groups.count
+            groups.append(
+                ([(name: "upstream", value: login.upstream), (name: "challenge", value: login.challenge)], [login]))
         }
         return groups
     }

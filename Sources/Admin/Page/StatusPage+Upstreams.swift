@@ -9,16 +9,18 @@ internal import Proxy
 // The upstreams: a line for each, which opens to its place, its logins, and the answers to its exchanges.
 extension StatusPage {
     func writeUpstreams(to page: inout HTMLText) {
-        let readings = report.proxy.upstreams
+        let readings = Dictionary(report.proxy.upstreams.map { ($0.name, $0) }) { first, _ in first }
+        let logins = report.health.loginsByUpstream
         page.markup("<section><h2>Upstreams</h2>\n")
         for name in report.health.upstreams {
-            write(name, readings.first { $0.name == name }, to: &page)
+            write(name, logins[name] ?? [], readings[name], to: &page)
         }
         page.markup("</section>\n")
     }
 
-    private func write(_ name: String, _ reading: UpstreamReading?, to page: inout HTMLText) {
-        let logins = report.health.logins.filter { $0.upstream == name }
+    private func write(
+        _ name: String, _ logins: [HealthReport.Login], _ reading: UpstreamReading?, to page: inout HTMLText
+    ) {
         let outcomes = recent.outcomes(of: name)
         let state = state(of: name, logins, outcomes.map(\.count))
         page.element("<details class=\"upstream\" id=\"u-", name, "\"")
