@@ -23,6 +23,8 @@ package struct AdminService: LocalService {
         package var unlatch: Unlatching
         /// Drops the sessions of a challenge, or all sessions for `nil`; returns their number.
         package var dropSessions: @Sendable (_ challenge: String?) -> Int
+        /// Runs a job on the thread that makes reports: they may take long. `nil` if there is no such thread.
+        package var onThread: LaterAnswer.OnThread?
         /// Runs a command of the program as the daemon's user. The callback gets its output, or nil if one runs already.
         package var run: @Sendable (_ arguments: [String], _ done: @escaping @Sendable (CommandOutput?) -> Void) -> Void
 
@@ -40,10 +42,11 @@ package struct AdminService: LocalService {
             ask: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void,
             metrics: @escaping @Sendable () -> MetricsReport, page: @escaping @Sendable () -> StatusPage,
             unlatch: @escaping Unlatching,
-            dropSessions: @escaping @Sendable (String?) -> Int,
+            dropSessions: @escaping @Sendable (String?) -> Int, onThread: LaterAnswer.OnThread? = nil,
             run: @escaping @Sendable ([String], @escaping @Sendable (CommandOutput?) -> Void) -> Void
         ) {
             self.run = run
+            self.onThread = onThread
             self.ask = ask
             self.metrics = metrics
             self.page = page
@@ -142,7 +145,8 @@ package struct AdminService: LocalService {
         return answer
     }
 
-    /// Returns an answer that waits for the workers' readings or, after an unlatching, for the disk; `nil` for other requests.
+    /// Returns an answer that waits for the workers' readings, for the thread that makes reports or, after an unlatching, for the
+    /// disk; `nil` for other requests.
     package func later(_ request: LocalRequest) -> LaterAnswer? {
         if request.method == "POST", request.path == "/unlatch", request.isUnixSocket {
             return unlatch(request)
@@ -152,11 +156,20 @@ package struct AdminService: LocalService {
         }
         guard ["GET", "HEAD", "OPTIONS"].contains(request.method) else { return nil }
         switch request.path {
-        case "/", "/metrics", "/status": break
-        case "/healthz", "/livez", "/readyz": if !request.has("verbose") { return nil }
+        case "/", "/metrics", "/status": return report(request, after: sources.ask)
+        case "/healthz", "/livez", "/readyz":
+            if request.has("verbose") { return report(request, after: sources.ask) }
+        case "/probe": break
         default: return nil
         }
-        return LaterAnswer(timeout: Self.timeout, begin: sources.ask) { answer(request) }
+        return sources.onThread == nil ? nil : report(request, after: { $0() })
+    }
+
+    /// Returns the answer with a report that is made on the thread for reports, if there is one: workers have no time for it.
+    private func report(
+        _ request: LocalRequest, after begin: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
+    ) -> LaterAnswer {
+        LaterAnswer(timeout: Self.timeout, begin: begin, onThread: sources.onThread) { answer(request) }
     }
 
     private func run(_ arguments: [String]) -> LaterAnswer {

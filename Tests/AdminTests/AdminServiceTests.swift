@@ -21,7 +21,8 @@ struct AdminServiceTests {
     }
 
     private func service(
-        isAlive: Bool = true, states: [SessionState] = [], checks: [String: CheckReading] = [:]
+        isAlive: Bool = true, states: [SessionState] = [], checks: [String: CheckReading] = [:],
+        onThread: LaterAnswer.OnThread? = nil
     ) -> AdminService {
         let (asked, kept) = (asked, kept)
         var report = HealthReport.of(states)
@@ -41,6 +42,7 @@ struct AdminServiceTests {
                     asked.add("drop \(name ?? "all")")
                     return 3
                 },
+                onThread: onThread,
                 run: { arguments, done in
                     asked.add(arguments.joined(separator: " "))
                     done(arguments[0] == "doctor" ? CommandOutput(exit: 69, output: "o\n", errors: "e\n") : nil)
@@ -65,6 +67,23 @@ struct AdminServiceTests {
         let answer = ask(method, path)
         #expect(answer.status == 200)
         #expect(!answer.body.isEmpty)
+    }
+
+    @Test(
+        "reports are made on the thread for them, and on no worker",
+        arguments: ["/", "/livez", "/readyz", "/healthz", "/status", "/metrics", "/probe"])
+    func thread(path: String) throws {
+        let service = service { [asked] job in
+            asked.add("on the thread")
+            job()
+        }
+        let request = LocalRequest(method: "GET", path: path, query: "", isUnixSocket: false)
+        let later = try #require(service.later(request))
+        later.begin {}
+        let onThread = try #require(later.onThread)
+        onThread { _ = later.answer() }
+        #expect(asked.all == ["on the thread"])
+        #expect(service.later(LocalRequest(method: "GET", path: "/x", query: "", isUnixSocket: false)) == nil)
     }
 
     @Test("a probe reports the last check of its upstream like Prometheus' blackbox exporter")

@@ -30,6 +30,7 @@ final class DaemonStatus: Sendable {
     private let configuration: String
     private let commands: CommandRunner
     private let history = ProxyHistory()
+    private let reports = ReportThread()
     private let startedAt: Int64
     private let pulse: WorkerPulse
     private let state: Mutex<State>
@@ -101,7 +102,7 @@ final class DaemonStatus: Sendable {
                     self.state.withLock { $0.logins }.all.filter { name.map($0.isMeant) ?? true }.map(\.name))
                 return self.drop { meant.contains($0.challenge) }
             },
-            run: { [commands] in commands.run($0, $1) })
+            onThread: { [reports] in reports.execute($0) }, run: { [commands] in commands.run($0, $1) })
     }
 
     /// Opens the latches of a challenge. The name of an upstream's login means all challenges that it answers.

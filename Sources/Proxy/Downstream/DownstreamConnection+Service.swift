@@ -54,11 +54,22 @@ extension DownstreamConnection: ServedConnection {
         }
     }
 
-    /// Delivers an answer that is ready or has timed out; does nothing if it was delivered before.
+    /// Makes and delivers an answer whose data is there or has timed out; does nothing if that was done before.
     func deliver(_ awaited: AwaitedAnswer) {
+        guard self.awaited === awaited, !awaited.isBeingMade else { return }
+        guard let onThread = awaited.onThread else { return deliver(awaited, awaited.make()) }
+        awaited.isBeingMade = true
+        let bound = LoopBound((connection: self, awaited: awaited), to: worker.loop)
+        onThread { [loop = worker.loop, make = awaited.make] in
+            let answer = make()
+            loop.execute { bound.value.connection.deliver(bound.value.awaited, answer) }
+        }
+    }
+
+    private func deliver(_ awaited: AwaitedAnswer, _ answer: LocalAnswer) {
         guard self.awaited === awaited else { return }
         self.awaited = nil
-        deliver(awaited.make())
+        deliver(answer)
         worker.enqueue(self)
     }
 

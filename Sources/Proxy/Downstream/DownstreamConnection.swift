@@ -367,9 +367,14 @@ final class DownstreamConnection: WorkerConnection, ReadinessHandler {
 final class AwaitedAnswer {
     let timeout: Duration
     let make: @Sendable () -> LocalAnswer
+    /// Runs `make` on another thread, if it may take long.
+    let onThread: LaterAnswer.OnThread?
+    /// True once `make` runs on another thread.
+    var isBeingMade = false
 
     init(_ answer: LaterAnswer) {
         timeout = answer.timeout
         make = answer.answer
+        onThread = answer.onThread
     }
 }

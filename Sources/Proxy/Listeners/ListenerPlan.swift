@@ -95,14 +95,20 @@ package struct LaterAnswer: Sendable {
     package var begin: @Sendable (_ done: @escaping @Sendable () -> Void) -> Void
     /// Makes the answer.
     package var answer: @Sendable () -> LocalAnswer
+    /// Runs the making of the answer on another thread; `nil` if it takes no time worth mentioning.
+    package var onThread: OnThread?
+
+    /// Runs a job on another thread, after this call.
+    package typealias OnThread = @Sendable (_ job: @escaping @Sendable () -> Void) -> Void
 
     /// Makes a later answer.
     package init(
         timeout: Duration, begin: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void,
-        answer: @escaping @Sendable () -> LocalAnswer
+        onThread: OnThread? = nil, answer: @escaping @Sendable () -> LocalAnswer
     ) {
         self.timeout = timeout
         self.begin = begin
+        self.onThread = onThread
         self.answer = answer
     }
 }

@@ -111,6 +111,48 @@ struct WorkerReadingsTests {
         }
     }
 
+    /// Service with an answer that takes long to make, on a thread of its own, and one that is there at once.
+    private struct Slow: LocalService {
+        let began = Signal()
+        let goesOn = Signal()
+
+        func answer(_ request: LocalRequest) -> LocalAnswer {
+            LocalAnswer(status: 200, contentType: "text/plain", body: Array("now".utf8))
+        }
+
+        func later(_ request: LocalRequest) -> LaterAnswer? {
+            guard request.path == "/slow" else { return nil }
+            return LaterAnswer(timeout: .seconds(10), begin: { $0() }, onThread: { inBackground($0) }) {
+                began.set()
+                goesOn.wait()
+                return LocalAnswer(status: 200, contentType: "text/plain", body: Array("slow".utf8))
+            }
+        }
+    }
+
+    @Test("an answer that is made on another thread holds up no other caller of its worker, however long it takes")
+    func onThread() throws {
+        let slow = Slow()
+        let local = ListenerPlan(
+            name: "admin", service: .local(slow), router: Router(fallback: nil), hosts: HostPolicy())
+        let proxy = try TestProxy(
+            workers: 1,
+            ProxyPlan(listeners: [(point: .tcp(host: "127.0.0.1", port: 0), plan: local)], upstreams: []))
+        let waiting = try Peer(port: port(of: proxy.server.descriptors[0]))
+        try waiting.send(get("/slow"))
+        #expect(slow.began.wait())
+        let other = try Peer(port: port(of: proxy.server.descriptors[0]))
+        try other.send(get("/now"))
+        #expect(try other.message().body == "now")
+        // Its data is there: the timeout for them makes no second answer.
+        proxy.pass(.seconds(11))
+        #expect(!waiting.hasNews)
+        slow.goesOn.set()
+        #expect(try waiting.message().body == "slow")
+        try waiting.send(get("/now"))
+        #expect(try waiting.message().body == "now")
+    }
+
     @Test("a worker with a stuck loop is reported as late, with its last reading")
     func stuck() throws {
         let upstream = try AnsweringUpstream { _, _ in answer("200 OK", "in") }
