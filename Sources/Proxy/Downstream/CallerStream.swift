@@ -12,6 +12,8 @@ final class CallerStream {
     static let inputWindow = 64 * 1024
     /// The size of the output buffer above which the upstream is paused, in bytes.
     static let outputWindow = 64 * 1024
+    /// The size of the first input buffer of a request, in bytes.
+    static let firstInput = 4096
     /// The time in which input is discarded after the last response.
     static let lingering = Duration.seconds(2)
 
@@ -49,11 +51,12 @@ final class CallerStream {
 
     /// Reads until `limit` bytes are buffered or the socket is empty. Returns false if the connection is broken.
     func receive(upTo limit: Int) -> Bool {
+        worker.spareInputs.lend(to: &input)
         while input.count < limit, !hasEnded {
             var failure: Int32 = 0
             var isDrained = false
             let room = limit - input.count
-            unsafe input.withUnsafeFreeSpace(minimum: min(room, 4096)) { space in
+            unsafe input.withUnsafeFreeSpace(minimum: min(room, Self.firstInput)) { space in
                 let received = unsafe recv(descriptor, space.baseAddress, min(space.count, room), 0)
                 if received < 0 { failure = errno }
                 if received == 0 { hasEnded = true }
@@ -132,9 +135,15 @@ final class CallerStream {
     /// Ends the output side of the connection.
     func endOutput() { _ = shutdown(descriptor, Int32(Glibc.SHUT_WR)) }
 
+    /// Gives the input buffer to the next connection that reads, if nothing is left in it.
+    func returnInput() { worker.spareInputs.takeBack(from: &input) }
+
+    /// Number of bytes of both buffers.
+    var heldMemory: Int { input.capacity + output.capacity }
+
     /// Releases the memory of both buffers. Returns the number of bytes released.
     func releaseMemory() -> Int {
-        let held = input.capacity + output.capacity
+        let held = heldMemory
         input.removeAll(keepingCapacity: 0)
         output.removeAll(keepingCapacity: 0)
         return held

@@ -84,6 +84,7 @@ final class DownstreamConnection: WorkerConnection, ReadinessHandler {
         if worker.isDraining { closeIfIdle() }
         if machine.isServed, stream.output.count < CallerStream.outputWindow / 2 { service?.resumeResponse() }
         guard !machine.isClosed else { return }
+        stream.returnInput()
         setTimeLimit()
         if switched == nil { stream.watch(reads: machine.reads(behind: stream.input.count), self) }
     }
@@ -326,7 +327,7 @@ final class DownstreamConnection: WorkerConnection, ReadinessHandler {
         service = nil
         switched?.close()
         stream.close(resetting: resetting)
-        worker.connectionClosed(self)
+        worker.connectionClosed(self, holding: stream.heldMemory + head.capacity)
     }
 
     /// Releases everything except the socket.

@@ -61,7 +61,7 @@ final class Tunnel: ReadinessHandler, WorkerConnection {
         // The tunnel counted as its exchange.
         worker.exchangeEnded()
         stream.close(resetting: resetting)
-        worker.connectionClosed(self)
+        worker.connectionClosed(self, holding: up.bytes.capacity + down.bytes.capacity)
     }
 
     func turn() {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
-internal import CLinux
 internal import ChallengeClient
 internal import Curl
 internal import EventLoop
@@ -42,6 +41,8 @@ final class Worker: WaitHook {
     let refused: RefusedCallers
     let peers: WorkerPeers
     private let memory: SpareMemory
+    /// Input buffers of connections whose input is empty.
+    var spareInputs = SpareBuffers(size: CallerStream.firstInput, most: 64)
     var connections: [Int32: any WorkerConnection] = [:]
     /// Callers for whom other workers look for a connection to close.
     var waiting: [Int32: AcceptedCaller] = [:]
@@ -132,9 +133,11 @@ final class Worker: WaitHook {
         return true
     }
 
-    func connectionClosed(_ connection: some WorkerConnection) {
+    /// Removes a closed connection, which frees `bytes` bytes of buffers, and what its exchange holds.
+    func connectionClosed(_ connection: some WorkerConnection, holding bytes: Int) {
         figures.connectionClosed()
         connections[connection.caller.descriptor] = nil
+        memory.connectionClosed(left: connections.count, holding: bytes)
         notifyIfDrained()
     }
 
@@ -260,39 +263,4 @@ final class Worker: WaitHook {
         self.onDrained = nil
         onDrained()
     }
-}
-
-/// Returns memory that connections have released to the kernel.
-///
-/// By itself, the allocator returns only the end of its heap. Small objects of connections lie there among the large
-/// buffers, so the pages of all buffers would stay after a rush. The search for free pages takes some milliseconds. It
-/// is therefore not done for each connection, but once enough memory has been released.
-final class SpareMemory {
-    /// The number of released bytes that is worth a search.
-    private static let enough = 8 * 1024 * 1024
-    /// The delay of the search. After a rush, connections become quiet one after the other.
-    private static let delay = Duration.seconds(1)
-
-    private let loop: EventLoop
-    private let timer: LazyTimer
-    private var bytes = 0
-
-    init(loop: EventLoop) {
-        self.loop = loop
-        timer = LazyTimer(loop: loop)
-        timer.onExpiry = { [unowned self] in
-            self.bytes = 0
-            clinux_return_memory()
-        }
-    }
-
-    /// Records that a connection has released `count` bytes.
-    func released(_ count: Int) {
-        let before = bytes
-        bytes += count
-        if before < Self.enough, bytes >= Self.enough { timer.arm(at: loop.now + Self.delay) }
-    }
-
-    /// Cancels the timer.
-    func close() { timer.cancel() }
 }

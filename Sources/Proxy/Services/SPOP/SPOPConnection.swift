@@ -83,6 +83,7 @@ final class SPOPConnection: WorkerConnection, ReadinessHandler {
         if wasBlocked, !isBlocked { worker.enqueue(self) }
         if worker.isDraining { closeIfIdle() }
         guard phase != .closed else { return }
+        stream.returnInput()
         let reads =
             !stream.hasEnded && (phase == .lingering || stream.input.count < CallerStream.inputWindow)
         stream.watch(reads: reads, self)
@@ -337,7 +338,7 @@ final class SPOPConnection: WorkerConnection, ReadinessHandler {
         endAccess()
         run.close()
         stream.close(resetting: resetting)
-        worker.connectionClosed(self)
+        worker.connectionClosed(self, holding: stream.heldMemory + head.capacity)
     }
 }
 
