@@ -55,7 +55,13 @@ package struct Fields {
     }
 
     /// Reports that a key is missing.
+    ///
+    /// Nothing is reported if an unknown key was probably meant, which is reported already.
     package func reportMissing(_ key: some SchemaKey) {
+        let isMisspelled = entries.contains { entry in
+            !section.names.contains(entry.key) && suggestion(for: entry.key, among: section.names) == key.name
+        }
+        guard !isMisspelled else { return }
         value.reading.report(
             "is missing", at: value.node.isNull ? value.keyMark : value.node.mark, keyPath: value.path(to: key.name))
     }

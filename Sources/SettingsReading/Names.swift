@@ -22,6 +22,7 @@ package func nameFault(_ name: String) -> String? {
 func suggestion(for word: String, among candidates: some Sequence<String>) -> String? {
     // Almost any word is similar to a word of two letters.
     guard (3...64).contains(word.utf8.count), word.contains(where: \.isLetter) else { return nil }
+    if let other = otherNames[word.lowercased()], candidates.contains(other) { return other }
     if let similar = abbreviation(word.lowercased(), among: candidates) { return similar }
     let allowed = max(1, word.count / 3)
     var best: (candidate: String, distance: Int)?
@@ -35,6 +36,11 @@ func suggestion(for word: String, among candidates: some Sequence<String>) -> St
     }
     return best?.candidate
 }
+
+/// Names that the field has for the same thing.
+private let otherNames = [
+    "gssapi": "negotiate", "kerberos": "negotiate", "oauth": "bearer", "oauth2": "bearer", "spnego": "negotiate",
+]
 
 /// Returns the only candidate that begins with `word` except its last letter; else the only one that ends with its last
 /// part.

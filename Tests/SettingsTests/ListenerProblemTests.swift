@@ -83,7 +83,10 @@ struct ListenerProblemTests {
     @Test(
         "an invalid listen address is reported with its correct form",
         arguments: [
-            ("8080", "\"8080\" is not an address (use HOST:PORT, unix:/path[?mode=0660] or systemd:NAME)"),
+            (
+                "8080",
+                "\"8080\" is not an address (use HOST:PORT, unix:/path[?mode=0660] or systemd:NAME); did you mean \"127.0.0.1:8080\"?"
+            ),
             ("127.0.0.1:http", "\"http\" is not a port (a number from 0 to 65535)"),
             ("127.0.0.1:65536", "\"65536\" is not a port (a number from 0 to 65535)"),
             ("127.0.0.1:", "\"\" is not a port (a number from 0 to 65535)"),

@@ -52,12 +52,22 @@ struct LoadingTests {
             problems(yaml) == [
                 "f:1:1: wrkers: unknown key; did you mean \"workers\"?",
                 "f:3:5: listeners[0].adress: unknown key; did you mean \"address\"?",
-                "f:3:5: listeners[0].address: is missing",
                 "f:4:15: listeners[0].upstream: there is no upstream \"bnk\"; did you mean \"bank\"?",
                 "f:7:10: upstreams.bank.url: is not an address (use http:// or https://, a host, and optionally a port and a path)",
                 "f:8:5: upstreams.bank.url: is a repeated key: the first one is in line 7",
             ])
         #expect(parsed(yaml) == nil)
+    }
+
+    @Test("the name of Kerberos and SPNEGO in a configuration is suggested")
+    func otherNames() {
+        let yaml = """
+            upstreams: { u: { url: "https://u" } }
+            listeners: ["127.0.0.1:80"]
+            challenges: [{ name: c, upstream: u, scheme: kerberos, credential: x }]
+            """
+        #expect(
+            problems(yaml).count == 1 && problems(yaml)[0].contains("did you mean \"negotiate\"?"), "\(problems(yaml))")
     }
 
     @Test("a section without a value is read as absent")

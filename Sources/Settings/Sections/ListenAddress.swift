@@ -75,8 +75,9 @@ extension ListenAddress {
 
     private static func tcp(parsing text: String) throws(ListenAddressError) -> ListenAddress {
         guard let colon = text.lastIndex(of: ":") else {
+            let port = UInt16(text).map { "; did you mean \"127.0.0.1:\($0)\"?" } ?? ""
             throw ListenAddressError(
-                reason: "\"\(text)\" is not an address (use HOST:PORT, unix:/path[?mode=0660] or systemd:NAME)")
+                reason: "\"\(text)\" is not an address (use HOST:PORT, unix:/path[?mode=0660] or systemd:NAME)\(port)")
         }
         let digits = text[colon...].dropFirst()
         guard digits.utf8.allSatisfy(\.isDigit), let port = UInt16(digits) else {
