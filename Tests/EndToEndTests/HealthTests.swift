@@ -42,6 +42,42 @@ struct HealthTests {
         }
     }
 
+    @Test("a load balancer's path on a listener for nobody says whether the daemon is ready, and serves nothing")
+    func healthPath() async throws {
+        let port = Ports.next()
+        var configuration = BankConfiguration()
+        configuration.environment["COUNTERSIGN_BANK_PIN__PIN"] = "9999"
+        let mobileFirst = "application: com.sample.pincode, platform: android, version: \"1.0\""
+        configuration.whole = """
+            listeners:
+              - { address: "127.0.0.1:${PROXY_PORT}", upstream: bank, health: /health }
+              - { address: "0.0.0.0:\(port)", routes: [], health: /health }
+            admin: { address: "unix:${FOLDER}/admin.sock" }
+            upstreams:
+              bank:
+                url: http://127.0.0.1:${UPSTREAM_PORT}/mfp/api/adapters/bank/
+                mobilefirst: { api: "http://127.0.0.1:${UPSTREAM_PORT}/mfp/api", \(mobileFirst) }
+            challenges:
+              - { name: bank-pin, upstream: bank, security-check: PinCodeAttempts, credential: bank-pin, answer: { pin: "{pin}" } }
+
+            """
+        try await withBank(configuration) { bank in
+            func status(_ path: String, host: String) async throws -> Int? {
+                try await Curl.run(
+                    ["-H", "Host: \(host)", "http://127.0.0.1:\(port)\(path)"], in: bank.folder
+                ).status
+            }
+            #expect(try await status("/health", host: "10.0.0.7:\(port)") == 200)
+            #expect(try await status("/balance", host: "localhost") == 404)
+            try await bank.expect("/balance", code: "login-rejected")
+            #expect(try await eventually { try await status("/health", host: "lb.example") == 503 })
+            #expect(try await bank.curl("/health").status == 503)
+            #expect(bank.pinAnswers == 1)
+            let explained = try await bank.countersign("explain", bank.url("/health"))
+            #expect(explained.exit == 1 && explained.output.contains("the listener's `health`"), "\(explained)")
+        }
+    }
+
     @Test("a rejected credential is sent once, however often the upstream is asked")
     func latch() async throws {
         try await withBank(Self.checked(pin: "9999")) { bank in

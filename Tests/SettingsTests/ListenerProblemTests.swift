@@ -34,6 +34,15 @@ struct ListenerProblemTests {
                 "f:1:66: listeners[0].browsers[0]: \"https://a.example/\" is not an origin (use a scheme, a host and "
                     + "optionally a port, such as https://app.example.com)"
             ),
+            (
+                "health: health",
+                "f:1:64: listeners[0].health: \"health\" is not a path of letters, digits and -._~/ that begins with /, such as "
+                    + "/health"
+            ),
+            (
+                "health: /",
+                "f:1:64: listeners[0].health: \"/\" is not a path of letters, digits and -._~/ that begins with /, such as /health"
+            ),
             ("browser: allow", "f:1:55: listeners[0].browser: unknown key; did you mean \"browsers\"?"),
             ("routes: {}", "f:1:63: listeners[0].routes: must be a list, but this is a mapping"),
             ("routes: [x]", "f:1:64: listeners[0].routes[0]: must be a mapping, but this is a single value"),
@@ -130,6 +139,21 @@ struct ListenerProblemTests {
                     + "there is no TLS and no login here",
                 "f:2:20: admin.address[0]: must be a loopback address or a Unix socket, because the status shows the "
                     + "sessions",
+            ])
+    }
+
+    @Test("an address for health checks alone, or for users of this machine, opens the credentials to no machine")
+    func health() {
+        let yaml = """
+            listeners:
+              - { address: "0.0.0.0:80", routes: [], health: /health }
+              - { address: "0.0.0.0:81", users: [root], health: /health }
+              - { address: "127.0.0.1:82", users: [root], auth-requests: true, health: /authority/health }
+            upstreams: { u: { url: "https://u" } }
+            """
+        #expect(
+            problems(yaml) == [
+                "f:4:76: listeners[2].health: is a path of auth requests; choose another one, such as /health"
             ])
     }
 

@@ -142,6 +142,11 @@ struct Explanation {
         listener = "\(found.address)"
         answersAuthRequests = found.answersAuthRequests
         tokens = found.callers.tokens
+        if let health = found.health, url.path == health {
+            reason =
+                "the path is the listener's `health`: it is answered here, with the status of /readyz, and never forwarded"
+            return
+        }
         if let caller, tokens?.credentials.contains(caller) != true {
             reason =
                 tokens == nil

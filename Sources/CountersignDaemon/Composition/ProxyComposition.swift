@@ -30,7 +30,7 @@ struct ProxyComposition {
     ) throws(CompositionError) -> ProxyPlan {
         var listeners: [(ListenPoint, ListenerPlan)] = []
         for listener in settings.listeners {
-            let plan = try plan(listener)
+            let plan = try plan(listener, admin: admin)
             for point in try points(listener.address) { listeners.append((point, plan)) }
         }
         for address in AdminAddresses.of(settings) {
@@ -104,7 +104,11 @@ struct ProxyComposition {
     }
 
     /// Returns the rules with which a listener accepts and routes requests.
-    func plan(_ listener: ListenerSettings) throws(CompositionError) -> ListenerPlan {
+    ///
+    /// `admin` answers for its `health`.
+    func plan(
+        _ listener: ListenerSettings, admin: (any LocalService)? = nil
+    ) throws(CompositionError) -> ListenerPlan {
         var routes: [Router.Route] = []
         for route in listener.routes {
             routes.append(
@@ -123,7 +127,7 @@ struct ProxyComposition {
             callers: listener.callers.limit,
             tokens: listener.callers.tokens.map {
                 CallerTokenRule(field: CallerField($0.field.rawName), credentials: $0.credentials, tokens: callerTokens)
-            })
+            }, health: listener.health.flatMap { path in admin.map { HealthPath(path, of: $0) } })
     }
 
     private func points(_ address: ListenAddress) throws(CompositionError) -> [ListenPoint] {

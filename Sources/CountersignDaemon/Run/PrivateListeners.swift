@@ -28,6 +28,7 @@ struct PrivateListeners {
             listener.address = .tcp(host: "127.0.0.1", port: 0)
             listener.users = [.uid(getuid())]
             listener.answersAuthRequests = false
+            listener.health = nil
             return listener
         }
     }

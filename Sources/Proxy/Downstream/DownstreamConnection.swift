@@ -198,6 +198,7 @@ final class DownstreamConnection: WorkerConnection, ReadinessHandler {
 
     private func begin() {
         accessBuilder = AccessRecordBuilder.begin(caller, on: worker, hasHead: true)
+        if let health = healthAnswer() { return deliver(health) }
         if let refusal = withRequest({ caller.identify($0, in: $1) }) {
             // A caller who is not known does not keep the connection.
             machine.endAfterRequest()
@@ -205,6 +206,12 @@ final class DownstreamConnection: WorkerConnection, ReadinessHandler {
         }
         if let own = ownAnswer() { return deliver(own) }
         currentService().begin()
+    }
+
+    private func healthAnswer() -> LocalAnswer? {
+        let listener = caller.listener
+        guard let health = listener.health else { return nil }
+        return withRequest { health.answer(to: $0, in: $1, browsers: listener.browsers) }
     }
 
     private func ownAnswer() -> LocalAnswer? {

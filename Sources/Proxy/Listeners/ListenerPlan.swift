@@ -41,6 +41,8 @@ package final class ListenerPlan: Sendable {
     package let browsers: BrowserRule
     /// Limits on request heads.
     package let headLimits: HeadLimits
+    /// The path for load balancers' health checks; `nil` without one. Callers of all users and machines may connect for it.
+    let health: HealthPath?
     /// True if the proxy may run without the listener, because it was not configured explicitly.
     package let isOptional: Bool
 
@@ -56,8 +58,9 @@ package final class ListenerPlan: Sendable {
     package init(
         name: String, service: Service, router: Router, hosts: HostPolicy, users: Set<UInt32>? = nil,
         browsers: BrowserRule = .refuse, headLimits: HeadLimits = HeadLimits(), callers: Int? = nil,
-        tokens: CallerTokenRule? = nil, isOptional: Bool = false
+        tokens: CallerTokenRule? = nil, health: HealthPath? = nil, isOptional: Bool = false
     ) {
+        self.health = health
         self.tokens = tokens
         self.isOptional = isOptional
         self.callers = callers

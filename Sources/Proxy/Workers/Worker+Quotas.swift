@@ -24,7 +24,7 @@ extension Worker {
             user = acceptor.user(of: descriptor)
             holder = user.map { .user($0) } ?? .unknown
         }
-        if let users = plan.admittedUsers, !(user.map(users.contains) ?? false) {
+        if plan.health == nil, let users = plan.admittedUsers, !(user.map(users.contains) ?? false) {
             let refusal = LocalReply.notAdmitted(user: user, by: plan)
             refused.turnAway(descriptor, with: refusal.closingReply(answersAuthRequests: plan.answersAuthRequests)) {
                 [unowned self] in

@@ -23,6 +23,8 @@ package struct ListenerSettings: Sendable, Equatable {
     package var browsers: BrowserRule
     /// True if the listener answers auth requests of another proxy and forwards nothing.
     package var answersAuthRequests = false
+    /// Path of the health checks of other machines; nil: none.
+    package var health: String?
 }
 
 extension ListenerSettings {
@@ -51,12 +53,17 @@ extension ListenerSettings {
         )
     }
 
+    private static let health = Key(
+        "health", .healthPath, without: "none",
+        "Path that answers with the status of `/readyz` and nothing else, whoever asks: for load balancers and kubelets."
+    )
+
     /// Table of `listeners`.
     static let section = KeySection(
         "listeners",
         [
             Keys.address, Keys.upstream, Keys.hosts, Keys.users, Keys.callers, Keys.routes, Keys.browsers,
-            Keys.answersAuthRequests,
+            Keys.answersAuthRequests, health,
         ])
 
     /// Reads `listeners`, each with its key path.
@@ -75,13 +82,19 @@ extension ListenerSettings {
         let (users, callers, routes) = (fields[Keys.users], fields[Keys.callers], fields[Keys.routes] ?? [])
         let (browsers, answersAuthRequests) = (fields[Keys.browsers], fields[Keys.answersAuthRequests])
         let hasTarget = fields.written(Keys.upstream) != nil || fields.written(Keys.routes) != nil
+        let health = fields[health]
+        if answersAuthRequests, let health, health == "/authority" || health.hasPrefix("/authority/") {
+            fields.written(Self.health)?.report("is a path of auth requests; choose another one, such as /health")
+        }
         let names = fields.value.reading.upstreamNames
         let only = hasTarget || names.count != 1 ? nil : names.first
         if let only { fields.assume(Keys.upstream, only) }
         if !hasTarget, only == nil {
             fields.value.report("has neither an upstream nor routes: add one of them")
         }
-        if let address, !address.isLocal {
+        let servesNobody = written == nil && only == nil && routes.isEmpty
+        // Over the network, no caller is one of the users.
+        if let address, !address.isLocal, users == nil, !servesNobody {
             fields.written(Keys.address)?.report(
                 callers?.tokens == nil
                     ? "every machine that reaches this address can use the credentials; there is no TLS and no login here"
@@ -92,7 +105,7 @@ extension ListenerSettings {
             ListenerSettings(
                 address: $0, upstream: written ?? only, hosts: hosts, users: users,
                 callers: callers ?? CallerSettings(), routes: routes, browsers: browsers,
-                answersAuthRequests: answersAuthRequests)
+                answersAuthRequests: answersAuthRequests, health: health)
         }
     }
 }
@@ -129,6 +142,23 @@ extension ValueForm where Content == [UserReference] {
     /// Users, at least one.
     static let users = filledList(
         of: .user, else: "is empty: no caller would be allowed; leave the key out to allow all")
+}
+
+extension ValueForm where Content == String {
+    /// A path that a health check asks for, as it stands in the request.
+    fileprivate static let healthPath = ValueForm("path") { value in
+        guard let text = value.word() else { return nil }
+        let isPlain = text.utf8.allSatisfy { byte in
+            UInt8(ascii: "a")...UInt8(ascii: "z") ~= byte || UInt8(ascii: "A")...UInt8(ascii: "Z") ~= byte
+                || UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte || "-._~/".utf8.contains(byte)
+        }
+        guard text.hasPrefix("/"), text.utf8.count > 1, isPlain else {
+            value.report(
+                "\"\(text)\" is not a path of letters, digits and -._~/ that begins with /, such as /health")
+            return nil
+        }
+        return text
+    }
 }
 
 extension ValueForm where Content == BrowserRule {
