@@ -115,7 +115,7 @@ struct AskTests {
 }
 
 /// A user who answers questions, with systemd's program for password prompts.
-private final class Agent: Sendable {
+final class Agent: Sendable {
     static let program = "/lib/systemd/systemd-reply-password"
     /// Its `$XDG_RUNTIME_DIR`.
     let folder: Folder

@@ -96,7 +96,7 @@ struct DoctorTests {
             ("tls-name", "tls", "failed", "for another name", "Use a name"),
             ("tls-name", "certificate", "warning", "DNS:elsewhere.example", "renew the certificate in time"),
             ("tls-expired", "tls", "failed", "has expired", "renewed"),
-            ("tls-expired", "certificate", "failed", "expired 1 days ago", "renew the certificate"),
+            ("tls-expired", "certificate", "failed", "expired 1 day ago", "renew the certificate"),
             ("tls-not-yet-valid", "certificate", "failed", "2090-01-01", "clocks"),
             ("tls-unknown-authority", "certificate", "warning", "CN = Another authority", "renew the certificate"),
             ("tls-self-signed", "tls", "failed", "self-signed", "certificates below"),

@@ -252,7 +252,10 @@ extension SideRequestError {
             case .tls: (.tls, meaning.words)
             case .unreachable: (.unreachable, meaning.words)
             }
-        let publicReason = meaning.remedy.isEmpty ? words : "\(words). \(meaning.remedy)"
+        // The limits of a connection that was made are other ones.
+        let isLate = meaning.kind == .timedOut && failure.wasConnected
+        let remedy = isLate ? "It took the connection: check its load and its log" : meaning.remedy
+        let publicReason = remedy.isEmpty ? words : "\(words). \(remedy)"
         self.init(
             kind, reason: "\(origin): \(words) (\(failure.cause))", publicReason: publicReason,
             isUnsent: meaning.isUnsent ? true : nil)

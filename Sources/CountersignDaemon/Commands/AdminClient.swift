@@ -82,9 +82,9 @@ struct DaemonOptions: ParsableArguments {
     /// Runs the command in the daemon, prints its output, and throws its exit code if it fails.
     ///
     /// Returns false if no daemon runs with this configuration, or this user may not use the socket. The caller then
-    /// runs the command itself.
-    func hasRun(_ path: String, _ parameters: [(name: String, value: String)?]) throws -> Bool {
-        guard !here, admin.socket != nil || !asksAPerson, let socket = admin.socket ?? admin.ownSocket else {
+    /// runs the command itself. `mayAsk` is false for a command that needs no answer to a prompt.
+    func hasRun(_ path: String, _ parameters: [(name: String, value: String)?], mayAsk: Bool = true) throws -> Bool {
+        guard !here, admin.socket != nil || !mayAsk || !asksAPerson, let socket = admin.socket ?? admin.ownSocket else {
             return false
         }
         let query = FormEncoding.query(parameters.compactMap(\.self))

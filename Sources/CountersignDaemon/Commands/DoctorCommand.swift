@@ -19,7 +19,8 @@ struct DoctorCommand: ParsableCommand {
             Checks this machine (listeners, directories, credentials, limits). For each upstream, checks its name, its addresses, \
             TLS and certificates, the clocks, the answer to a request without a login and the challenge that would take it, the \
             credentials by name, and the latches. Sends one anonymous GET to each upstream; sends no secret unless --login is \
-            given. Run by the daemon if it is running, as its user; else run it as root or as the daemon's user. Exits with 0 if no check failed, 78 if the configuration is wrong, 77 \
+            given. Run by the daemon if it is running, as its user; else run it as root or as the daemon's user. The first line says which \
+            process looked. It asks for no value without a terminal. Exits with 0 if no check failed, 78 if the configuration is wrong, 77 \
             if a permission is missing, 69 if something cannot be reached.
             """)
 
@@ -53,7 +54,7 @@ struct DoctorCommand: ParsableCommand {
         let parameters: [(String, String)?] =
             upstreams.map { ("upstream", $0) }
             + [path.isEmpty ? nil : ("path", path), login ? ("login", "1") : nil, json ? ("json", "1") : nil]
-        if try daemon.hasRun("/doctor", parameters) { return }
+        if try daemon.hasRun("/doctor", parameters, mayAsk: CommandAsker.hasTerminal) { return }
         let (loaded, problems) = ConfigurationFile(path: configuration.config).read()
         guard let settings = loaded else {
             for problem in problems { Process.printError(problem.description) }
@@ -63,17 +64,20 @@ struct DoctorCommand: ParsableCommand {
             let names = settings.upstreams.map(\.name).joined(separator: ", ")
             throw Failure("there is no upstream \(unknown); there are: \(names)", code: EX_USAGE)
         }
+        let looker = DoctorLooker(daemon: daemon)
+        try looker.requireAccess(settings)
         OpenFileLimit.raise()
         var report = DoctorReport()
         let local =
-            [fileDiagnosis(problems)] + ListenerDiagnosis(settings: settings).run()
+            [looker.diagnosis, fileDiagnosis(problems)] + ListenerDiagnosis(settings: settings).run()
             + LocalDiagnosis(settings: settings, environment: Process.environment).run()
-        add(local + unwrittenState(), to: &report)
+        add(local + looker.problems(), to: &report)
         try diagnoseUpstreams(settings, &report)
         if json {
             Process.print(report.json)
         } else {
             Process.print(report.summary)
+            if report.exitCode != EX_OK { Process.print("more: \(ManualPage.troubleshooting.path)") }
         }
         if report.exitCode != EX_OK { throw ExitCode(report.exitCode) }
     }
@@ -87,16 +91,6 @@ struct DoctorCommand: ParsableCommand {
             if diagnosis.part != part { Process.print(diagnosis.part) }
             part = diagnosis.part
             for line in diagnosis.lines { Terminal.print(line) }
-        }
-    }
-
-    /// Returns what the running daemon could not write to its state directory.
-    private func unwrittenState() -> [Diagnosis] {
-        guard let socket = daemon.admin.socket ?? daemon.admin.ownSocket,
-            case .array(let sentences)? = try? AdminClient(path: socket).send("GET", "/status").body["unwritten_state"]
-        else { return [] }
-        return sentences.compactMap(\.stringValue).map {
-            .failed("local", "state", "the daemon: \($0)", UnwrittenState.remedy)
         }
     }
 
@@ -123,7 +117,7 @@ struct DoctorCommand: ParsableCommand {
         let plans: [UpstreamPlan]
         do {
             context = try DaemonContext(
-                settings: settings, stateDirectory: state.path, observer: SilentObserver(), asker: LoginCommand.asker)
+                settings: settings, stateDirectory: state.path, observer: SilentObserver(), asker: CommandAsker.present)
             plans = try ProxyComposition(
                 settings: settings, material: context.material, sources: context.sources.present.sources
             ).upstreams()
@@ -133,8 +127,8 @@ struct DoctorCommand: ParsableCommand {
             return
         } catch let error as StateError {
             add(
-                [.failed("local", "state", error.reason, "run this as the daemon's user", code: EX_NOPERM)], to: &report
-            )
+                [.failed("local", "state", error.reason, DirectoryRemedy.text(for: error.reason), code: EX_NOPERM)],
+                to: &report)
             return
         }
         add(callers(settings, context), to: &report)

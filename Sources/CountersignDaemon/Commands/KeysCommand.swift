@@ -52,7 +52,7 @@ struct KeysCommand: ParsableCommand {
     private static func keys(of challenges: [ChallengeSettings], _ settings: Settings) throws -> [JSONValue] {
         let digests = CryptoDigests()
         let sources = CredentialComposition(
-            settings.credentials, asker: LoginCommand.asker, oneTimePasswords: NoOneTimePasswords(),
+            settings.credentials, asker: CommandAsker.present, oneTimePasswords: NoOneTimePasswords(),
             state: try? StateDirectory.locate(environment: Process.environment, uid: getuid()),
             needed: settings.neededFields)
         var keys: [JSONValue] = []

@@ -4,9 +4,7 @@
 internal import ArgumentParser
 internal import ChallengeClient
 internal import ChallengeHandling
-internal import Credentials
 internal import EventLoop
-internal import Glibc
 internal import HTTPTypes
 internal import Settings
 
@@ -33,7 +31,7 @@ struct LoginCommand: ParsableCommand {
         if try daemon.hasRun("/login", [challenge.map { ("name", $0) }, json ? ("json", "1") : nil]) { return }
         let settings = try daemon.configuration.load()
         let transcript = LoginTranscript(isPrinted: !json)
-        let context = try DaemonContext(settings: settings, observer: transcript, asker: Self.asker)
+        let context = try DaemonContext(settings: settings, observer: transcript, asker: CommandAsker.present)
         let runs = try LoginRuns(settings: settings, challenge: challenge, context: context)
         guard !runs.isEmpty else {
             let names = runs.names.joined(separator: ", ")
@@ -47,12 +45,10 @@ struct LoginCommand: ParsableCommand {
             }
         }
         if json { Process.print(transcript.document) }
-        if failed { throw ExitCode(EX_UNAVAILABLE) }
-    }
-
-    /// The prompt for secrets that are not stored: the terminal, or else systemd's password agents.
-    static var asker: any SecretAsker {
-        isatty(STDIN_FILENO) == 1 ? TerminalPrompt() : PasswordAgents(environment: Process.environment)
+        if failed {
+            if !json { Process.printError("what each code means: \(ManualPage.troubleshooting.path)") }
+            throw ExitCode(EX_UNAVAILABLE)
+        }
     }
 }
 

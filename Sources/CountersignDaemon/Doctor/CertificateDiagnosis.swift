@@ -45,8 +45,9 @@ struct CertificateDiagnosis {
         if isServers { detail += ", \(pin)" }
         let days = (facts.end - now) / 86_400_000
         if now >= facts.end {
+            let days = (now - facts.end) / 86_400_000
             return .failed(
-                part, check, "\(detail): expired \((now - facts.end) / 86_400_000) days ago", "renew the certificate")
+                part, check, "\(detail): expired \(days) day\(days == 1 ? "" : "s") ago", "renew the certificate")
         }
         if now < facts.begin {
             return .failed(part, check, "\(detail): not valid yet", "compare the clocks, or replace the certificate")

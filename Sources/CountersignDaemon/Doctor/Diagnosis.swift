@@ -67,7 +67,10 @@ struct DoctorReport {
     /// The last line of the output.
     var summary: String {
         let (failed, warnings) = (count(.failed), count(.warning))
-        if failed == 0, warnings == 0 { return "all is well" }
+        let isPartial = diagnoses.contains { $0.check == "credential" && $0.state == .note }
+        if failed == 0, warnings == 0 {
+            return isPartial ? "nothing failed, but not all credentials could be checked" : "all is well"
+        }
         return [(failed, "failed"), (warnings, warnings == 1 ? "warning" : "warnings")].filter { $0.0 > 0 }
             .map { "\($0.0) \($0.1)" }.joined(separator: ", ")
     }

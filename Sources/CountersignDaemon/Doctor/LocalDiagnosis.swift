@@ -58,7 +58,7 @@ struct LocalDiagnosis {
         } catch {
             return .failed(
                 Self.part, check, "\(path): no file can be written there: \(error)",
-                "free space there, or make it writable for the daemon's user; \(hint)")
+                "\(DirectoryRemedy.text(for: "\(error)")); \(hint)")
         }
         return .good(Self.part, check, "\(path) is writable")
     }
@@ -139,7 +139,10 @@ struct LocalDiagnosis {
             return .good(Self.part, "source", "keyring: \(path) is readable")
         } catch {
             if error.kind == .noPassphrase, asks {
-                return .note(Self.part, "source", "keyring: \(path): the daemon prompts for its passphrase")
+                return .note(
+                    Self.part, "source",
+                    "keyring: \(path): this process has no passphrase for it; one that the daemon has asked for is known to it alone"
+                )
             }
             let isAccess = error.kind == .denied || error.kind == .exposed
             return .failed(

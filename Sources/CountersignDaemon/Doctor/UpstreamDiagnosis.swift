@@ -104,19 +104,32 @@ struct UpstreamDiagnosis {
         let url = path.isEmpty ? plan.base : plan.base.appending(target: path)
         var request = SideRequest(method: .get, url: url, fields: [.accept: "text/html, */*;q=0.5"])
         request.allowsPartialBody = true
+        request.timeout = plan.timeouts.response
         let began = SystemClock.wallClock()
         do throws(SideRequestError) {
             let answer = try await loop.anonymousRequests(at: open).send(request)
             let now = (began + SystemClock.wallClock()) / 2
             return [clock(answer, now: now), challenge(in: answer, at: url)]
         } catch {
-            return [
-                .failed(
-                    part, "challenge",
-                    "GET \(url.path) was not answered: \(error.publicReason.isEmpty ? error.reason : error.publicReason)",
-                    "check the server")
-            ]
+            return [unanswered(url, error)]
         }
+    }
+
+    private func unanswered(_ url: WebURL, _ error: SideRequestError) -> Diagnosis {
+        let asked = "GET \(url.path) was not answered"
+        if error.kind == .timedOut {
+            return .failed(
+                part, "challenge",
+                "\(asked) within \(plan.timeouts.response), the `timeouts.response` of this upstream, after the connection was made",
+                "check the load and the log of the server, or raise `timeouts.response` if it needs longer")
+        }
+        let reason = error.publicReason.isEmpty ? error.reason : error.publicReason
+        // A server that speaks TLS answers a request in the clear by ending the connection, or in bytes that are not HTTP.
+        let mayBeTLS = url.origin.scheme == .http && error.kind != .originNotAllowed
+        return .failed(
+            part, "challenge", "\(asked): \(reason)",
+            mayBeTLS ? "check the server; if it speaks TLS at this port, write https:// in its url" : "check the server"
+        )
     }
 
     private func clock(_ answer: SideResponse, now: Int64) -> Diagnosis {
@@ -240,6 +253,14 @@ struct UpstreamDiagnosis {
             let fields = credential.fields.keys.sorted().joined(separator: ", ")
             return (.good(part, "credential", "\(login): \(name) has \(fields)"), credential)
         } catch {
+            if error.reason.contains(NoTerminal.reason) {
+                return (
+                    .note(
+                        part, "credential",
+                        "\(login): \(name) was not looked up: a value is typed at a prompt, and \(NoTerminal.reason)"),
+                    nil
+                )
+            }
             let code = error.reason.contains("denied") || error.reason.contains("mode 0") ? EX_NOPERM : EX_CONFIG
             return (
                 .failed(

@@ -16,7 +16,7 @@ struct LearnCredential {
     /// Returns the stored fields; empty if no source knows the name. Throws if a source cannot be read.
     func stored() throws -> [String: Secret] {
         let sources = CredentialComposition(
-            settings, asker: LoginCommand.asker, oneTimePasswords: NoOneTimePasswords())
+            settings, asker: CommandAsker.present, oneTimePasswords: NoOneTimePasswords())
         let name = name
         let found = Blocking.run { () -> Result<Credential?, CredentialError> in
             do throws(CredentialError) {
