@@ -76,7 +76,7 @@ struct ConfigurationFile {
         guard path == ConfigurationOptions.defaultPath, !FileSystem.allows(path, F_OK) else { return nil }
         return """
             . Write it, for example with what `countersign learn URL` prints, or name another file: --config FILE. To try without \
-            a file: countersign serve --to URL
+            a file: countersign serve --to URL. Step by step: \(ManualPage.gettingStarted.path)
             """
     }
 }

@@ -17,9 +17,10 @@ struct ServeCommand: ParsableCommand {
             On SIGHUP it reloads the configuration; on SIGTERM it finishes the exchanges under way and exits. Under systemd it \
             notifies the service manager when it is ready.
 
-            With --to URL it needs no file: it requests the address once, without a secret, serves it with the login that the \
-            server asks for, and prints the configuration of that. Values that are not in the environment are asked for at the \
-            terminal. A rejected value is remembered until the end only.
+            With --to URL it needs no file: it requests the address without a secret, logs in once as the server asks, serves it, and prints \
+            the configuration of that to standard output, everything else to standard error. Values that are not in the environment \
+            are asked for at the terminal, again after a wrong one, and stored in a keyring if you say so. A rejected value is \
+            remembered until the end only.
             """)
 
     @OptionGroup var configuration: ConfigurationArguments
@@ -44,9 +45,14 @@ struct ServeCommand: ParsableCommand {
         help: ArgumentHelp("With --to: the address to listen at. Default: 127.0.0.1:8080", valueName: "address"))
     var listen: String?
 
+    @Option(
+        name: .long, help: ArgumentHelp("With --to: authorities of the server's certificate.", valueName: "file"),
+        completion: .file())
+    var ca: String?
+
     func validate() throws {
-        if to == nil, credential != nil || listen != nil {
-            throw ValidationError("--credential and --listen belong to --to")
+        if to == nil, credential != nil || listen != nil || ca != nil {
+            throw ValidationError("--credential, --listen and --ca belong to --to")
         }
         if to != nil, check || configuration.file != nil || configuration.option != nil {
             throw ValidationError("--to serves without a file: leave out the file and --check")
@@ -56,7 +62,7 @@ struct ServeCommand: ParsableCommand {
     func run() throws {
         if let to {
             let firstTry = try FirstTry(
-                to: to, credential: credential, listener: listen ?? ConfigurationBlock.listener)
+                to: to, credential: credential, listener: listen ?? ConfigurationBlock.listener, authorities: ca)
             return try StartFailure.explained(advice: "; choose another address by --listen") { try firstTry.run() }
         }
         let file = ConfigurationFile(path: configuration.path)

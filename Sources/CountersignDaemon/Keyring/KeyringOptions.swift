@@ -66,19 +66,28 @@ struct KeyringLocation {
     /// Makes the key file with a random passphrase if it does not exist, and reports this.
     func makeMissingKeyFile() throws(Failure) {
         guard let keyFile, !FileSystem.allows(keyFile, F_OK) else { return }
-        var bytes = (0..<32).map { _ in UInt8.random(in: .min ... .max) }
-        var text = Array(Base64.encode(bytes).utf8) + [UInt8(ascii: "\n")]
-        defer {
-            _ = Secret(taking: &bytes)
-            _ = Secret(taking: &text)
-        }
+        try makeMissingKeyFile(of: Self.randomPassphrase())
+        Process.print("made the key file \(keyFile); keep a copy: without it the keyring cannot be opened")
+    }
+
+    /// Makes the key file with that passphrase.
+    func makeMissingKeyFile(of passphrase: Secret) throws(Failure) {
+        guard let keyFile else { return }
+        var text = passphrase.revealBytes() + [UInt8(ascii: "\n")]
+        defer { _ = Secret(taking: &text) }
         do throws(SystemError) {
             let directory = try JudgedDirectory(of: keyFile, followingLast: false)
             try directory.create(directory.name).writeAll(text)
         } catch {
             throw Failure("cannot make the key file \(keyFile): \(error)", code: EX_UNAVAILABLE)
         }
-        Process.print("made the key file \(keyFile); keep a copy: without it the keyring cannot be opened")
+    }
+
+    /// Returns a passphrase of 256 random bits.
+    static func randomPassphrase() -> Secret {
+        var bytes = (0..<32).map { _ in UInt8.random(in: .min ... .max) }
+        defer { _ = Secret(taking: &bytes) }
+        return Secret(Base64.encode(bytes))
     }
 
     /// Returns the passphrase for a new keyring. A prompt asks twice.
