@@ -40,6 +40,24 @@ struct RunCommandTests {
         }
     }
 
+    @Test("leaves standard output to the command, and writes nothing where all goes well")
+    func quiet() async throws {
+        var configuration = BankConfiguration()
+        configuration.more = ["access-log: json"]
+        try await withBank(configuration, startsDaemon: false) { bank in
+            let run = try await bank.countersign(
+                "run", "--env", "BASE={upstream:bank}", "--", "sh", "-c",
+                "curl -sS -o body -w '%{http_code}' $BASE/balance")
+            #expect(run.exit == 0 && run.output == "200" && run.errors.isEmpty, "\(run)")
+            #expect(bank.pinAnswers == 1)
+            let file = bank.folder.path(of: "access.log")
+            bank.configure { $0.more = ["access-log: { format: json, to: \(file) }"] }
+            let kept = try await bank.countersign(
+                "run", "--env", "BASE={upstream:bank}", "--", "sh", "-c", "curl -sS -o body $BASE/balance")
+            #expect(kept.exit == 0 && kept.output.isEmpty && bank.folder.text(of: "access.log").contains("/balance"))
+        }
+    }
+
     @Test("starts the command with the limit of open files that it was started with itself")
     func openFiles() async throws {
         try await withBank(startsDaemon: false) { bank in

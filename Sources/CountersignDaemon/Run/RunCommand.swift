@@ -22,6 +22,9 @@ struct RunCommand: ParsableCommand {
             In a value of --env, {upstream:NAME} is the address that leads to that upstream, and {listener} or {listener:ADDRESS} \
             that of the first listener or of the one at ADDRESS, for a program that knows no other setting than http_proxy. The \
             command gets no other variable that begins with COUNTERSIGN_, so it sees no secret.
+
+            Standard output is the command's alone: an access log goes to its file only. Nothing is written if all goes well; the \
+            audit record is left out unless the journal receives it.
             """)
 
     @OptionGroup var configuration: ConfigurationOptions
@@ -57,6 +60,9 @@ struct RunCommand: ParsableCommand {
         served.admin.addresses = [.unix(path: "\(folder)/admin.sock", mode: 0o600)]
         // The output of the command stays readable.
         served.log.level = max(served.log.level, .warning)
+        if served.accessLog.path == nil { served.accessLog.format = .none }
+        // The audit record is for the journal. Elsewhere, a login that succeeded would be a mail of cron.
+        if Process.environment["JOURNAL_STREAM"] == nil { served.audit = .none }
         let child = ChildCommand(program, arguments: command)
         try StartFailure.explained {
             let daemon = try Daemon(settings: served, path: configuration.config)
