@@ -75,7 +75,7 @@ enum StatusLines {
                 let asks = values(login["asks"]).map { text($0) }
                 if !asks.isEmpty { line += " (\(asks.joined(separator: ", ")))" }
                 line += ": \(text(login["state"]))"
-                if let seconds = login["held_seconds"]?.integerValue { line += " for \(time(seconds))" }
+                if let seconds = login["held_seconds"]?.integerValue, seconds > 0 { line += " for \(time(seconds))" }
                 if login["taken_over"] == .bool(true) { line += ", taken over" }
                 if let count = login["renewals"]?.integerValue, count > 0 { line += ", renewed \(count) times" }
                 if let seconds = login["renews_in"]?.integerValue { line += ", renews in \(time(seconds))" }

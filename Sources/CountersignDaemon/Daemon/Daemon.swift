@@ -276,7 +276,10 @@ final class Daemon {
     /// Returns the first error and the number of further errors.
     private static func reason(_ problems: [Problem]) -> String {
         let errors = problems.filter { $0.severity == .error }
-        guard let first = errors.first else { return "the configuration cannot be read" }
+        // The one that names what was probably meant is the one to correct.
+        guard let first = errors.first(where: { $0.message.contains("did you mean") }) ?? errors.first else {
+            return "the configuration cannot be read"
+        }
         return errors.count == 1 ? "\(first)" : "\(first) (and \(errors.count - 1) more)"
     }
 

@@ -56,6 +56,8 @@ struct KeyringSet: ParsableCommand {
                 try keyring.set(value, for: name, field)
             }
         }
+        // For a person who has typed it; a script has the exit code.
+        if location.input.isTyped { Terminal.printError("stored: \(field) of \(name)") }
     }
 }
 
