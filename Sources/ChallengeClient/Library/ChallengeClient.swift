@@ -88,7 +88,8 @@ public final class ChallengeClient: Sendable {
 
     /// Ends all requests with `shutDown`, and waits until the client's thread is about to end.
     ///
-    /// That is at once, or after the logins under way, within 5 s. Later calls fail with `shutDown`.
+    /// That is at once, or after the logins under way, within 5 s. Later calls fail with `shutDown`. The handlers are released, so a
+    /// handler may retain its client.
     public func shutdown() async {
         await withCheckedContinuation { continuation in life.close { continuation.resume() } }
     }

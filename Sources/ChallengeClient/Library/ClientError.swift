@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 public import ChallengeHandling
+public import FoundationEssentials
 
 /// The reason for a missing or incomplete response to a `ChallengeClient`'s request.
 public struct ClientError: Error, Sendable, Equatable {
@@ -65,7 +66,7 @@ public struct ClientError: Error, Sendable, Equatable {
 
     /// Creates the error of a failed login.
     init(_ failure: LoginFailure) {
-        self.init(.login(failure), detail: failure.detail)
+        self.init(.login(failure), detail: ProgramWords.detail(of: failure))
     }
 
     /// Creates the error of a failed exchange.
@@ -83,11 +84,17 @@ public struct ClientError: Error, Sendable, Equatable {
             case .upstreamTLS: .upstreamTLS
             case .upstreamUnreachable: .unreachable
             }
-        self.init(kind, detail: error.detail)
+        let detail = if case .login(let failure) = error.kind { ProgramWords.detail(of: failure) } else { error.detail }
+        self.init(kind, detail: ProgramWords.text(detail))
     }
 }
 
 extension ClientError: CustomStringConvertible {
     /// The detail.
     public var description: String { detail }
+}
+
+extension ClientError: LocalizedError {
+    /// The detail, for `localizedDescription`.
+    public var errorDescription: String? { detail }
 }

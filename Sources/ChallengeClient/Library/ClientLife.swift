@@ -121,7 +121,7 @@ final class ClientLife: Sendable {
             }
             return !isClosed
         }
-        if !isFirst { done?() }
+        if isFirst { shared.registry.removeAll() } else { done?() }
     }
 }
 

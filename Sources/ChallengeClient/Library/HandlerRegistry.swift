@@ -3,6 +3,7 @@
 
 internal import Basics
 internal import ChallengeHandling
+public import FoundationEssentials
 internal import Synchronization
 
 /// The challenge handlers registered by a program, and the logins made of them.
@@ -147,6 +148,21 @@ extension HandlerRegistry {
     }
 }
 
+extension HandlerRegistry {
+    /// Lets go of all handlers. One that retains its client, as a view does, would keep both alive.
+    func removeAll() {
+        // Released after the lock: a handler's end may call the client.
+        let released = state.withLock { state in
+            let all = (state.checks, state.gateways, state.handlers)
+            (state.checks, state.gateways, state.handlers) = ([:], [], [])
+            state.books = BoundedDictionary(limit: Self.maxBooks)
+            state.version += 1
+            return all
+        }
+        withExtendedLifetime(released) {}
+    }
+}
+
 // Security checks.
 extension HandlerRegistry {
     func register(_ handler: any SecurityCheckChallengeHandler) throws(RegistrationError) {
@@ -271,4 +287,9 @@ public struct RegistrationError: Error, Sendable, Equatable {
 extension RegistrationError: CustomStringConvertible {
     /// The detail.
     public var description: String { detail }
+}
+
+extension RegistrationError: LocalizedError {
+    /// The detail, for `localizedDescription`.
+    public var errorDescription: String? { detail }
 }

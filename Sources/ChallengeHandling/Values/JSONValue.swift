@@ -52,6 +52,28 @@ public enum JSONValue: Sendable, Hashable {
         if case .string(let text) = self { text } else { nil }
     }
 
+    /// The elements, if this is an array.
+    public var arrayValue: [JSONValue]? {
+        if case .array(let elements) = self { elements } else { nil }
+    }
+
+    /// The truth value, if this is `true` or `false`.
+    public var boolValue: Bool? {
+        if case .bool(let value) = self { value } else { nil }
+    }
+
+    /// True if this is `null`.
+    public var isNull: Bool { self == .null }
+
+    /// The number, with or without a fraction.
+    public var doubleValue: Double? {
+        switch self {
+        case .integer(let number): Double(number)
+        case .double(let number): number
+        default: nil
+        }
+    }
+
     /// The number, if this is whole. A string of digits counts, since servers write either.
     public var integerValue: Int64? {
         switch self {
