@@ -73,6 +73,32 @@ struct ClientExampleTests {
             await client.shutdown()
         }
     }
+
+    /// The handler of the original document, which looks at the page alone.
+    private struct OriginalForm: RealmChallengeHandler {
+        let realm = "SampleAppRealm"
+        func isCustomResponse(_ response: ExaminedResponse) -> Bool { response.text.contains("j_security_check") }
+        func handleChallenge(_ challenge: GatewayChallenge) async throws -> GatewayAnswer {
+            if challenge.isRepeated { return .submitFailure("The password is wrong.") }
+            return .submitLoginForm(url: "j_security_check", parameters: ["j_username": "ann", "j_password": "demo"])
+        }
+    }
+
+    @Test(
+        "a redirect to the login page is followed for a handler of 7.1 as it stands",
+        arguments: [FakeKind.jetty, .undertow, .liberty])
+    func redirected(_ kind: FakeKind) async throws {
+        try await withFake(kind) { _, fake in
+            let client = try ChallengeClient()
+            try client.registerChallengeHandler(OriginalForm())
+            for _ in 0..<2 {
+                let response = try await client.send(to: "http://127.0.0.1:\(fake.port)/app/")
+                #expect(try await response.text(upTo: 10_000).contains("\"principal\""), "\(response.status)")
+            }
+            #expect(fake.logins.count == 1, "\(fake.logins)")
+            await client.shutdown()
+        }
+    }
 }
 
 @Suite("The client's handshakes, at a real WebSocket server", .timeLimit(.minutes(10)))

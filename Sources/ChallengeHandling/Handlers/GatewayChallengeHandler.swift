@@ -156,9 +156,20 @@ public protocol RealmChallengeHandler: GatewayChallengeHandler {
     ///
     /// The response may be a page with a form, or JSON of the adapter instead of a result (`ExaminedResponse.json`).
     func isCustomResponse(_ response: ExaminedResponse) -> Bool
+    /// Returns true if a redirect to `address`, at the server's own origin, may lead to the realm's login page.
+    ///
+    /// Jetty and Liberty redirect to their login page; clients of 7.1 follow the redirect before they ask `isCustomResponse`. By default
+    /// the last part of the path begins or ends with `login`, `logon`, `signin` or `sign-in`.
+    func isLoginPage(_ address: WebURL) -> Bool
 }
 
 extension RealmChallengeHandler {
+    /// Returns true if the last part of the path, without its extension, begins or ends with a usual name of a login page.
+    public func isLoginPage(_ address: WebURL) -> Bool {
+        let part = address.path.split(separator: "/").last?.prefix { $0 != ";" && $0 != "." }.lowercased() ?? ""
+        return ["login", "logon", "signin", "sign-in"].contains { part.hasPrefix($0) || part.hasSuffix($0) }
+    }
+
     /// Name of the realm.
     public var gatewayName: String { realm }
 
@@ -167,8 +178,14 @@ extension RealmChallengeHandler {
         ["text/html", "application/xhtml+xml", "application/json", "text/javascript", "text/plain"]
     }
 
-    /// Calls `isCustomResponse`, the older name.
-    public func canHandleResponse(_ response: ExaminedResponse) -> Bool { isCustomResponse(response) }
+    /// Calls `isCustomResponse`, the older name, or looks at the target of a redirect.
+    public func canHandleResponse(_ response: ExaminedResponse) -> Bool {
+        if isCustomResponse(response) { return true }
+        guard response.method == .get || response.method == .head,
+            let next = GatewayClient.redirectWithinOrigin(in: response)
+        else { return false }
+        return isLoginPage(next)
+    }
 }
 
 extension GatewayAnswer {
