@@ -54,8 +54,8 @@ private struct Places: Sendable {
         self.tell = tell
         bank = Bank(now: now, tell: tell)
         areas = [
-            BasicArea(tell: tell), CheckArea(tell: tell), DigestArea(tell: tell), FormArea(tell: tell), OpenArea(),
-            TokenArea(now: now, tell: tell),
+            BasicArea(tell: tell), CheckArea(tell: tell), DigestArea(tell: tell), FormArea(tell: tell),
+            GatewayArea(tell: tell), OpenArea(), TicketArea(tell: tell), TokenArea(now: now, tell: tell),
         ]
     }
 
@@ -86,6 +86,8 @@ private let index = """
     /basic/                           HTTP Basic, realm Demo, user ann, password demo
     /digest/                          HTTP Digest, the same realm, user and password
     /form/                            a login page with j_security_check, user ann, password demo
+    /portal/                          a gateway of two rounds, user ann, password demo
+    /ticket/                          a scheme of its own: Authorization: Ticket demo
     /checks/                          security checks named in responses, answered at /checks/login, PIN 1234
     /oauth/api/                       bearer tokens of /oauth/token, client demo, secret demo:secret+%
     /open/                            no protection: an echo, and server-sent events at /open/stream

@@ -86,6 +86,33 @@ struct AreaTests {
         #expect(post("/form/j_security_check", "j_username=ann&j_password=demo", [form]).status == 408)
     }
 
+    @Test("the portal takes a password and then a token of the same visit, and calls a locked account locked")
+    func portal() throws {
+        #expect(get("/portal/x").text.contains("/portal/pkmslogin.form"))
+        #expect(get("/portal/news").text.contains("pkmslogin.form"))
+        let wrong = post("/portal/pkmslogin.form", "username=ann&password=x", [form])
+        #expect(wrong.status == 200 && wrong.text.contains("HPDIA0200W"))
+        let locked = post("/portal/pkmslogin.form", "username=bob&password=demo", [form])
+        #expect(locked.status == 200 && locked.text.contains("locked"))
+        let first = post("/portal/pkmslogin.form", "username=ann&password=demo", [form])
+        #expect(first.status == 401)
+        let (visit, text) = (try #require(cookie(first)), first.text)
+        let start = try #require(text.firstRange(of: "token="))
+        let token = text[start.upperBound...].prefix { $0.isHexDigit }
+        #expect(post("/portal/token", "token=\(token)", [form]).status == 403)
+        let second = post("/portal/token", "token=\(token)", [form, ("Cookie", visit)])
+        let session = try #require(cookie(second))
+        #expect(get("/portal/x", [("Cookie", session)]).json?["path"] == "/portal/x")
+        #expect(post("/portal/token", "token=\(token)", [form, ("Cookie", visit)]).status == 403)
+    }
+
+    @Test("the ticket area has a scheme of its own")
+    func ticket() {
+        #expect(get("/ticket/").field("WWW-Authenticate") == "Ticket realm=\"Demo\"")
+        #expect(get("/ticket/", [("Authorization", "Ticket demo")]).status == 200)
+        #expect(get("/ticket/", [("Authorization", "Ticket other")]).status == 401)
+    }
+
     @Test("a security check named by a resource is blocked after three wrong answers")
     func checks() throws {
         let json = ("Content-Type", "application/json")
