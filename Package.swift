@@ -24,10 +24,13 @@ let archiveFlags = [
 let archiveSettings: [LinkerSetting] = archives.map { [.unsafeFlags(["-L", $0] + archiveFlags)] } ?? []
 
 let httpTypes: Target.Dependency = .product(name: "HTTPTypes", package: "swift-http-types")
-let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto")
-let cryptoExtras: Target.Dependency = .product(name: "CryptoExtras", package: "swift-crypto")
-let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
-let arguments: Target.Dependency = .product(name: "ArgumentParser", package: "swift-argument-parser")
+// A client alone needs none of these packages: with `traits: []` SwiftPM does not even fetch them.
+let isProgram: TargetDependencyCondition? = .when(traits: ["Daemon"])
+let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto", condition: isProgram)
+let cryptoExtras: Target.Dependency = .product(name: "CryptoExtras", package: "swift-crypto", condition: isProgram)
+let logging: Target.Dependency = .product(name: "Logging", package: "swift-log", condition: isProgram)
+let arguments: Target.Dependency = .product(
+    name: "ArgumentParser", package: "swift-argument-parser", condition: isProgram)
 
 // A part of the package, for sanitizers and the like; see the end.
 let part = Context.environment["COUNTERSIGN_PART"]
@@ -76,6 +79,10 @@ let package = Package(
         // Apart, for swift-crypto takes longer to build than all the rest, and not every client needs it.
         .library(name: "Credentials", targets: ["Credentials"]),
         .library(name: "Kerberos", targets: ["Kerberos"]),
+    ],
+    traits: [
+        .default(enabledTraits: ["Daemon"]),
+        .trait(name: "Daemon", description: "The packages of the daemon and of the product Credentials."),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
