@@ -36,12 +36,12 @@ struct ListenerProblemTests {
             ),
             (
                 "health: health",
-                "f:1:64: listeners[0].health: \"health\" is not a path of letters, digits and -._~/ that begins with /, such as "
+                "f:1:63: listeners[0].health: \"health\" is not a path of letters, digits and -._~/ that begins with /, such as "
                     + "/health"
             ),
             (
                 "health: /",
-                "f:1:64: listeners[0].health: \"/\" is not a path of letters, digits and -._~/ that begins with /, such as /health"
+                "f:1:63: listeners[0].health: \"/\" is not a path of letters, digits and -._~/ that begins with /, such as /health"
             ),
             ("browser: allow", "f:1:55: listeners[0].browser: unknown key; did you mean \"browsers\"?"),
             ("routes: {}", "f:1:63: listeners[0].routes: must be a list, but this is a mapping"),

@@ -48,9 +48,10 @@ struct SettingsChecks {
         }
     }
 
-    /// Warns about `users` of addresses that other machines reach: only callers on this machine have a known user.
+    /// Warns about `users` of addresses that other machines reach: only callers on this machine have a known user. With `health`, that is
+    /// the purpose.
     private func checkUsers() {
-        for listener in listeners where !listener.value.address.isLocal {
+        for listener in listeners where !listener.value.address.isLocal && listener.value.health == nil {
             let message = "callers from other machines have no user on this machine, so this key refuses all of them"
             if listener.value.users != nil {
                 reading.report(message, atPath: "\(listener.path).users", severity: .warning)
