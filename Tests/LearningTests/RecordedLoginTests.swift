@@ -178,6 +178,44 @@ struct RecordedLoginTests {
             login.parameters.map(\.template) == ["password", "web app", "on", "", "{username}", "{password}"])
     }
 
+    @Test("an address of the server, and a word with a number, are constants; addresses elsewhere are not")
+    func addresses() throws {
+        let script = "post({grant: 'oauth2'})"
+        let login = try login(
+            Entry(url: "/app.js", page: script),
+            Entry(
+                method: "POST", url: "/token",
+                form: "client_id=https%3A%2F%2Fwww.example.com%2F&grant=oauth2&username=ann&password=Right-horse-7"))
+        #expect(
+            login.parameters.map(\.template) == ["https://www.example.com/", "oauth2", "{username}", "{password}"])
+        for value in ["https%3A%2F%2Fother.example%2F", "https%3A%2F%2Fwww.example.com%2F8f3a91c2d4", "k8f3a91c2"] {
+            #expect(throws: LearnDefeat.self) {
+                try self.login(
+                    Entry(method: "POST", url: "/token", form: "client_id=\(value)&username=ann&password=Right-horse-7")
+                )
+            }
+        }
+    }
+
+    @Test("a login with the name first and the password on the next page becomes two steps")
+    func twoSteps() throws {
+        let name = "<form method=post><input type=hidden name=csrf value=a1><input name=login></form>"
+        let password = "<form method=post><input type=hidden name=csrf value=b2><input type=password name=word></form>"
+        let login = try login(
+            Entry(url: "/login", page: name),
+            Entry(method: "POST", url: "/login", status: 302, form: "csrf=a1&login=ann"),
+            Entry(url: "/password", page: password),
+            Entry(method: "POST", url: "/password", status: 302, form: "csrf=b2&word=Right-horse-7"))
+        #expect(login.fields == ["username", "password"])
+        #expect(
+            try lines(login) == [
+                "gateway: none", "detect: { status: 401, content-type: application/json }", "login:",
+                "  - page: /login", "    url: /login", "    parameters: { login: \"{username}\" }",
+                "    fields: hidden", "  - url: /password", "    parameters: { word: \"{password}\" }",
+                "    fields: hidden", "prove-at: /me",
+            ])
+    }
+
     @Test("a file that is no recording is refused with its reason")
     func faults() {
         #expect(throws: HARRecording.Fault.invalidJSON) { try HARRecording(parsing: Array("{".utf8)) }

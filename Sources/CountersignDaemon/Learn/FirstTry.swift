@@ -73,6 +73,11 @@ struct FirstTry {
         let found: SiteLook.Result
         do {
             found = try look.run { Process.printError($0) }
+            if found.names != nil {
+                throw LearnDefeat(
+                    found.findings.asked.summary,
+                    "the login asks for the name first. `countersign learn \(look.address)` finds its second page.")
+            }
         } catch let failure as Failure {
             // The words of the configuration, in those of the command.
             let text = failure.description.replacing(

@@ -34,7 +34,7 @@ struct Learner {
         ).run(report: report)
         let (findings, plan) = (found.findings, found.plan)
         var block = found.block
-        let trial = try LoginTrial(block.lines())
+        var trial = try LoginTrial(block.lines())
         guard trial.isStarted(by: findings.asked.first) else {
             throw LearnDefeat(findings.asked.summary, "no condition was found that starts a login by this answer.")
         }
@@ -43,6 +43,13 @@ struct Learner {
         guard consent.allows("Log in at \(receiver) as the credential \(credentials.name)? It is one attempt.")
         else {
             throw Failure("no attempt was allowed, so nothing was sent (--yes allows it)", code: EX_NOPERM)
+        }
+        if let names = found.names {
+            let answers = try trial.run(credential, then: address, report: report).exchanges.map(\.response)
+            let whole = names.plan(then: try names.next(in: answers))
+            report("the next page asks for the password")
+            block.challenge = whole.lines
+            trial = try LoginTrial(block.lines())
         }
         let outcome = try trial.run(credential, then: address, report: report)
         try requireProof(outcome, trial, findings)
@@ -57,10 +64,14 @@ struct Learner {
         case .failure(let failure):
             let page = outcome.exchanges.last { $0.hadBody } ?? outcome.exchanges.last
             let text = page.map { "\($0.response.method.rawValue) \($0.response.url.path): \($0.response.status)" }
-            let isOfForm = failure.code == .rejected && recording == nil && findings.asked.first.status != 401
+            let isOfForm =
+                failure.code == .rejected && LearnedKind.offeredSchemes(in: findings.asked.first).isEmpty
             let advice =
                 isOfForm
-                ? " If the password is right, a script may send the form elsewhere: record a login (--har FILE)." : ""
+                ? recording == nil
+                    ? " If the password is right, a script may send the form elsewhere: record a login (--har FILE)."
+                    : " If the password is right, the login needs more of the browser's request than was learned, such as its fields."
+                : ""
             throw LearnDefeat(text ?? "the login", "\(failure.code.rawValue): \(failure.detail)\(advice)")
         case .success(let session):
             guard let visit = outcome.visit else {
@@ -78,6 +89,11 @@ struct Learner {
                 throw LearnDefeat(visit.summary, "with the session of the login, the address is refused")
             }
             report("the login works")
+            if let visit = outcome.callersVisit, trial.isStarted(by: visit.first) || visit.form != nil {
+                report(
+                    "the server binds the session to the User-Agent of its login. The daemon notices that, and sends callers' "
+                        + "requests under the login's")
+            }
         }
     }
 

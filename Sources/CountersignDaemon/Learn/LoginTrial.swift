@@ -19,6 +19,8 @@ struct LoginTrial {
         var exchanges: [RecordedRequests.Exchange] = []
         /// The visit at the address that needs the login, with the session. `nil` if the session cannot be shown there.
         var visit: SiteVisit?
+        /// The same under another `User-Agent`, as callers have it.
+        var callersVisit: SiteVisit?
     }
 
     private let plan: UpstreamPlan
@@ -90,6 +92,12 @@ struct LoginTrial {
             if case .success(let session) = result, session.signer == nil, session.connection == nil, !session.isEmpty {
                 outcome.visit = try? await SiteVisitor(requests: sideRequests, now: SystemClock.wallClock)
                     .visit(asked, with: session)
+                if session.cookies != nil {
+                    outcome.callersVisit = try? await SiteVisitor(
+                        requests: sideRequests, userAgent: "Mozilla/5.0 (countersign learn)",
+                        now: SystemClock.wallClock
+                    ).visit(asked, with: session)
+                }
             }
             return outcome
         }

@@ -12,6 +12,8 @@ struct SiteLook {
     struct Result {
         /// The responses of the site.
         let findings: SiteFindings
+        /// The plan of a login that asks for the name first, whose second page is unknown. Nil otherwise.
+        var names: NamePlan?
         /// The lines of the challenge.
         let plan: LearnedPlan
         /// A whole configuration, whose login was not tried.
@@ -59,7 +61,9 @@ struct SiteLook {
         var block = forwarding
         block.challenge = plan.lines
         block.fields = plan.fields
-        return Result(findings: findings, plan: plan, block: block, stored: stored)
+        var result = Result(findings: findings, plan: plan, block: block, stored: stored)
+        if recorded == nil, case .nameFirst = kind { result.names = NamePlan(findings) }
+        return result
     }
 
     /// Visits the site. `page` is the login page of a recording.

@@ -30,6 +30,17 @@ package struct ConfigurationLine: Sendable, Equatable {
 
     static func list(_ texts: [String]) -> String { YAMLNode(list: texts.map(node)).flowText }
 
+    /// Returns a template in quotes, since YAML reads a brace as a mapping.
+    static func quoted(_ template: String) -> String {
+        let text = scalar(template)
+        return text.hasPrefix("\"") ? text : "\"\(text)\""
+    }
+
+    /// Returns the template of a constant text.
+    static func literal(_ value: String) -> String {
+        String(value.flatMap { "{}".contains($0) ? [$0, $0] : [$0] })
+    }
+
     private static func node(_ text: String) -> YAMLNode {
         .scalar(text.split(separator: "${", omittingEmptySubsequences: false).joined(separator: "$${"), isPlain: false)
     }

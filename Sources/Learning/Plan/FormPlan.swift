@@ -51,12 +51,11 @@ struct FormPlan {
 
     /// The steps for a form that no preset recognises.
     private var description: [ConfigurationLine] {
-        let templates = zip(form.names, form.fields).map { "\(ConfigurationLine.scalar($0)): \"{\($1)}\"" }
-        return [
+        [
             ConfigurationLine("login:"),
             ConfigurationLine("  page: \(ConfigurationLine.address(page.address))", "address of the form"),
             ConfigurationLine("  url: form", "the form's own action"),
-            ConfigurationLine("  parameters: { \(templates.joined(separator: ", ")) }", "its inputs"),
+            ConfigurationLine("  parameters: { \(form.parameters) }", "its inputs"),
             ConfigurationLine("  fields: hidden", "hidden inputs go along"),
         ]
     }
@@ -91,7 +90,10 @@ struct FormPlan {
     /// Conditions for every kind of answer that was seen to ask for the login.
     private var detect: ConfigurationLine {
         var matchers: [String] = []
-        if !isShown(findings.asked) { matchers.append(Self.matcher(of: findings.asked)) }
+        if !isShown(findings.asked) {
+            let link = findings.loginLink.map { "{ body-contains: \(ConfigurationLine.scalar($0)) }" }
+            matchers.append(link ?? Self.matcher(of: findings.asked))
+        }
         if isShown(findings.asked) {
             matchers.append("{ form-fields: \(ConfigurationLine.list(form.names)) }")
         } else if let redirect = redirect(of: findings.root) {

@@ -14,6 +14,8 @@ package enum LearnedKind: Sendable, Equatable {
     case form(page: WebURL)
     /// A MobileFirst 8.0 server.
     case mobileFirst
+    /// A login form that asks for the user's name alone. `page` is the address that shows it.
+    case nameFirst(page: WebURL)
     /// No login is needed at this address.
     case open
     /// The login is at another origin.
@@ -22,6 +24,8 @@ package enum LearnedKind: Sendable, Equatable {
     case proxy([String])
     /// A container registry's token service at this address.
     case registry(url: String, service: String?)
+    /// A page refuses, and has no login form.
+    case refusal(status: Int)
     /// Schemes of HTTP, in lower case.
     case schemes([String])
     /// Security checks that the resource lists itself; `isComposite` in the dialect of Worklight 6.x.
@@ -60,13 +64,19 @@ package enum LearnedKind: Sendable, Equatable {
         } else if schemes.contains("bearer") {
             self = Self.bearer(findings)
         } else if let form = findings.asked.form.map({ _ in findings.asked }) ?? findings.loginPage {
-            self = Self.asks(findings.asked) ? .form(page: form.last.url) : .open
+            let asks = Self.asks(findings.asked) || findings.loginLink != nil
+            self = asks ? .form(page: form.last.url) : .open
+        } else if let page = findings.nameFirst {
+            self = .nameFirst(page: page.last.url)
         } else if let origin = findings.asked.otherOrigin {
             self = .otherOrigin(origin)
         } else {
             let status = findings.asked.last.status
             let isRefusal = status == 401 || status == 403
-            self = isRefusal ? .api(status: status) : status >= 400 ? .unavailable(status: status) : .open
+            self =
+                isRefusal
+                ? findings.asked.last.isPage ? .refusal(status: status) : .api(status: status)
+                : status >= 400 ? .unavailable(status: status) : .open
         }
     }
 
@@ -120,6 +130,9 @@ extension LearnedKind: CustomStringConvertible {
                 ? "bearer tokens, without the name of an authorization server"
                 : "bearer tokens of \(issuers.map(ServerText.sentence).joined(separator: ", ")) (RFC 9728)"
         case .form(let page): "a login form at \(page.path)"
+        case .nameFirst(let page):
+            "a login form at \(page.path) that asks for the name first, and for the password on the next page"
+        case .refusal(let status): "a page that answers \(status) and has no login form"
         case .mobileFirst: "a MobileFirst 8.0 server"
         case .open: "no login: the address is open to everybody"
         case .otherOrigin(let origin): "a login at another server, \(origin)"

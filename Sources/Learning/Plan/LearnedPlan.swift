@@ -51,6 +51,15 @@ extension LearnedPlan {
             self = try Self.scheme(offered, findings, known)
         case .form:
             self = try FormPlan(findings).plan
+        case .nameFirst:
+            guard let names = NamePlan(findings) else { throw LearnDefeat(page, kind.defeat) }
+            self = names.plan(then: nil)
+        case .otherOrigin where findings.publicAddress != nil:
+            let address = findings.publicAddress.map { "\($0.origin)\($0.path)" } ?? ""
+            throw LearnDefeat(
+                page,
+                "the application redirects to its public address. Name that as the server: countersign learn \(address). To reach it "
+                    + "by this address, change the public address in the application's own settings.")
         case .otherOrigin(let origin) where origin == provider:
             self.init(
                 lines: [
@@ -156,7 +165,10 @@ extension LearnedKind {
         case .unavailable:
             "the server has no page there, or hides it from anonymous requests. Name another address that needs the login, or "
                 + "record a login in a browser (`--har FILE`)."
-        case .form, .registry, .schemes: "the answer is not complete"
+        case .refusal:
+            "the page has no login form, and no link to one was found. If a script builds the form, record a login in a browser "
+                + "(`--har FILE`); if the login page is elsewhere, learn that address."
+        case .form, .nameFirst, .registry, .schemes: "the answer is not complete"
         }
     }
 }

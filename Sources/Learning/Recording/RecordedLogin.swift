@@ -24,6 +24,20 @@ package struct RecordedLogin: Sendable, Equatable {
         package let prefix: String
     }
 
+    /// The request before it, which sends the user's name alone.
+    package struct NameStep: Sendable, Equatable {
+        /// The page with its form; `nil` if it was not recorded.
+        package let page: WebURL?
+        /// The address that it is sent to.
+        package let url: WebURL
+        /// The parameters in order.
+        package let parameters: [Parameter]
+        /// True if hidden inputs of the page are submitted as well.
+        package let usesHiddenInputs: Bool
+    }
+
+    /// The step before the login; `nil` if the login has only one.
+    package let nameStep: NameStep?
     /// The address that the login is sent to.
     package let url: WebURL
     /// True if the parameters are JSON.
@@ -41,7 +55,9 @@ package struct RecordedLogin: Sendable, Equatable {
 
     /// The names of credential fields in the parameters.
     package var fields: [String] {
-        ["username", "password"].filter { field in parameters.contains { $0.template == "{\(field)}" } }
+        ["username", "password"].filter { field in
+            (parameters + (nameStep?.parameters ?? [])).contains { $0.template == "{\(field)}" }
+        }
     }
 
     /// Finds the last login at `origin` in a recording. `known` are fields of the credential, if there are any.
@@ -68,6 +84,7 @@ package struct RecordedLogin: Sendable, Equatable {
         usesHiddenInputs = entry.body.pairs.contains { hidden.contains($0.name) }
         self.page = page?.url
         token = search.token(after: index)
+        nameStep = parameters.contains { $0.template == "{username}" } ? nil : try search.nameStep(before: index)
         guard entry.status != 0, ![401, 403].contains(entry.status) else {
             throw LearnDefeat(
                 "\(entry.method) \(entry.url.path): \(entry.status)",
@@ -86,6 +103,8 @@ package struct RecordedLogin: Sendable, Equatable {
     private var texts: [String] {
         let constants = parameters.filter { !["{username}", "{password}"].contains($0.template) }.map(\.template)
         return Self.texts(of: url) + Self.texts(of: page)
+            + Self.texts(of: nameStep?.url) + Self.texts(of: nameStep?.page)
+            + (nameStep?.parameters ?? []).flatMap { [$0.name, $0.template] }.filter { $0 != "{username}" }
             + [token?.pointer, token?.field, token?.prefix].compactMap(\.self)
             + parameters.map(\.name) + constants
     }

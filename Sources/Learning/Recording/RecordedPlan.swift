@@ -10,6 +10,7 @@ extension LearnedPlan {
     package init(_ findings: SiteFindings, recorded login: RecordedLogin) throws(LearnDefeat) {
         if let page = findings.loginPage ?? (findings.asked.form == nil ? nil : findings.asked),
             let form = page.form, form.passwordField == login.passwordName, !login.isJSON, login.token == nil,
+            login.nameStep == nil,
             page.last.url.resolving(form.actionPath)?.path == login.url.path
         {
             self = try FormPlan(findings).plan
@@ -20,29 +21,19 @@ extension LearnedPlan {
             throw LearnDefeat(
                 findings.asked.summary, "the address is open to everybody. Name an address that needs the login.")
         }
-        let parameters = login.parameters.map { "\(ConfigurationLine.scalar($0.name)): \(Self.quoted($0.template))" }
         var lines = [
             ConfigurationLine("gateway: none", "a login that was recorded in a browser"),
             ConfigurationLine("detect: \(FormPlan.matcher(of: findings.asked))", "answer that asks for the login"),
             ConfigurationLine("login:"),
         ]
-        if login.usesHiddenInputs, let page = login.page {
-            lines.append(ConfigurationLine("  page: \(ConfigurationLine.address(page))", "page with the hidden inputs"))
-        }
-        lines.append(
-            ConfigurationLine(
-                "  url: \(ConfigurationLine.address(login.url))", "address that the browser sent the login to"))
-        if login.isJSON { lines.append(ConfigurationLine("  body: json", "as the browser sent it")) }
-        lines.append(
-            ConfigurationLine(
-                "  parameters: { \(parameters.joined(separator: ", ")) }", "values of the browser's request"))
-        if login.usesHiddenInputs { lines.append(ConfigurationLine("  fields: hidden", "hidden inputs go along")) }
+        lines += login.steps
         if let token = login.token {
             lines += [
                 ConfigurationLine(
-                    "  extract: { token: \(ConfigurationLine.scalar(token.pointer)) }", "token in the answer"),
+                    "\(login.nameStep == nil ? "  " : "    ")extract: { token: \(ConfigurationLine.scalar(token.pointer)) }",
+                    "token in the answer"),
                 ConfigurationLine(
-                    "inject: { \(ConfigurationLine.scalar(token.field)): \(Self.quoted("\(token.prefix){token}")) }",
+                    "inject: { \(ConfigurationLine.scalar(token.field)): \(ConfigurationLine.quoted("\(token.prefix){token}")) }",
                     "field that carries it in later requests"),
             ]
         } else {
@@ -51,10 +42,42 @@ extension LearnedPlan {
         }
         self.init(lines: lines, fields: login.fields, hasUnknownRefusal: true)
     }
+}
 
-    /// Returns a template in quotes, since YAML reads a brace as a mapping.
-    private static func quoted(_ template: String) -> String {
-        let text = ConfigurationLine.scalar(template)
-        return text.hasPrefix("\"") ? text : "\"\(text)\""
+extension RecordedLogin {
+    /// The lines of its steps, a list if there are two.
+    fileprivate var steps: [ConfigurationLine] {
+        let step = Self.lines(
+            page: usesHiddenInputs ? page : nil, url, parameters, isJSON: isJSON, usesHiddenInputs: usesHiddenInputs)
+        guard let nameStep else { return step.map { ConfigurationLine("  \($0.text)", $0.comment) } }
+        let first = Self.lines(
+            page: nameStep.usesHiddenInputs ? nameStep.page : nil, nameStep.url, nameStep.parameters,
+            usesHiddenInputs: nameStep.usesHiddenInputs)
+        // The page of the second step is the answer to the first.
+        let second = Self.lines(page: nil, url, parameters, isJSON: isJSON, usesHiddenInputs: usesHiddenInputs)
+        return [first, second].flatMap { lines in
+            lines.enumerated().map { ConfigurationLine(($0 == 0 ? "  - " : "    ") + $1.text, $1.comment) }
+        }
+    }
+
+    private static func lines(
+        page: WebURL?, _ url: WebURL, _ parameters: [Parameter], isJSON: Bool = false, usesHiddenInputs: Bool
+    ) -> [ConfigurationLine] {
+        let written = parameters.map {
+            "\(ConfigurationLine.scalar($0.name)): \(ConfigurationLine.quoted($0.template))"
+        }
+        var lines: [ConfigurationLine] = []
+        if let page {
+            lines.append(ConfigurationLine("page: \(ConfigurationLine.address(page))", "page with the hidden inputs"))
+        }
+        lines.append(
+            ConfigurationLine(
+                "url: \(ConfigurationLine.address(url))", "address that the browser sent the login to"))
+        if isJSON { lines.append(ConfigurationLine("body: json", "as the browser sent it")) }
+        lines.append(
+            ConfigurationLine(
+                "parameters: { \(written.joined(separator: ", ")) }", "values of the browser's request"))
+        if usesHiddenInputs { lines.append(ConfigurationLine("fields: hidden", "hidden inputs go along")) }
+        return lines
     }
 }

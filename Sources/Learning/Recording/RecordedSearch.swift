@@ -72,6 +72,20 @@ struct RecordedSearch {
         }
     }
 
+    /// Returns the request before the login that sends the user's name alone; `nil` if there is none.
+    func nameStep(before index: Int) throws(LearnDefeat) -> RecordedLogin.NameStep? {
+        for (number, entry) in entries[..<index].enumerated().reversed()
+        where entry.method == "POST" && entry.url.origin == origin && passwordName(in: entry.body) == nil {
+            guard case .form(let pairs) = entry.body, let user = userName(in: pairs, password: "") else { continue }
+            let page = page(before: number, with: user)
+            let hidden = page.map { hiddenInputs(of: $0, with: user) } ?? []
+            return RecordedLogin.NameStep(
+                page: page?.url, url: entry.url, parameters: try parameters(of: number, password: "", hidden: hidden),
+                usesHiddenInputs: pairs.contains { hidden.contains($0.name) })
+        }
+        return nil
+    }
+
     /// Returns the names of the hidden inputs of the form with that input.
     func hiddenInputs(of page: HARRecording.Entry, with password: String) -> Set<String> {
         Set(form(on: page, with: password)?.inputs.filter { $0.type == "hidden" }.map(\.name) ?? [])
@@ -102,8 +116,10 @@ struct RecordedSearch {
                 parameters.append(.init(name: pair.name, template: "{password}"))
             } else if pair.name == user {
                 parameters.append(.init(name: pair.name, template: "{username}"))
-            } else if Self.isConstant(pair.value), !Self.namesSecret(pair.name), words.contains(pair.value) {
-                parameters.append(.init(name: pair.name, template: Self.literal(pair.value)))
+            } else if !Self.namesSecret(pair.name),
+                Self.isConstant(pair.value) && words.contains(pair.value) || isOwnAddress(pair.value)
+            {
+                parameters.append(.init(name: pair.name, template: ConfigurationLine.literal(pair.value)))
             } else {
                 throw LearnDefeat(
                     "\(entry.method) \(entry.url.path)",
@@ -130,10 +146,25 @@ struct RecordedSearch {
         (1...128).contains(name.utf8.count) && name.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }
     }
 
+    /// Returns whether a value is an address of the server without a query, such as the client id of an OAuth 2 login for pages.
+    private func isOwnAddress(_ value: String) -> Bool {
+        guard let url = WebURL(value) else { return false }
+        return url.origin == origin && url.query == nil && url.path.utf8.count <= 64
+            && !value.utf8.contains(UInt8(ascii: "#"))
+            && url.path.split(separator: "/").allSatisfy {
+                Self.isConstant(String($0))
+            }
+    }
+
     /// Returns whether a value looks like a word or a small number, not like a secret or a token.
     private static func isConstant(_ value: String) -> Bool {
         guard value.utf8.count <= 40 else { return false }
         if value.utf8.count <= 3 { return true }
+        // A version or a number in a word: `oauth2`, `client-1`.
+        let digits = value.utf8.count { (0x30...0x39).contains($0) }
+        if digits > 0, digits <= 2, value.utf8.count <= 16, value.utf8.count >= digits * 4 {
+            return isConstant(String(value.unicodeScalars.filter { !("0"..."9").contains($0) }.map(Character.init)))
+        }
         return value.unicodeScalars.allSatisfy {
             $0.isASCII && ($0.properties.isAlphabetic || " .-_/:{}".unicodeScalars.contains($0))
         }
@@ -142,10 +173,6 @@ struct RecordedSearch {
     /// Returns whether a constant of that name may be a secret, which must not be in a configuration.
     private static func namesSecret(_ name: String) -> Bool {
         SecretNames.contains(name) || passwordWords.contains(where: name.lowercased().contains)
-    }
-
-    private static func literal(_ value: String) -> String {
-        String(value.flatMap { "{}".contains($0) ? [$0, $0] : [$0] })
     }
 
     /// Returns the first value of the login's answer that a later request carries in a field.
@@ -160,7 +187,8 @@ struct RecordedSearch {
                 guard prefix.utf8.count <= 32, Self.isConstant(prefix), prefix.utf8.allSatisfy(\.isFieldValue) else {
                     continue
                 }
-                return RecordedLogin.Token(pointer: leaf.pointer, field: field.name, prefix: Self.literal(prefix))
+                return RecordedLogin.Token(
+                    pointer: leaf.pointer, field: field.name, prefix: ConfigurationLine.literal(prefix))
             }
         }
         // Browsers leave `Authorization` out of a recording that is saved without sensitive data.

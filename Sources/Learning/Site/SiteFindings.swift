@@ -12,6 +12,8 @@ package struct SiteFindings: Sendable {
     package var root: SiteVisit
     /// The visit at a login page that neither of them leads to, found by a link or at a usual address.
     package var loginPage: SiteVisit?
+    /// The text of the link from the public page at the given address to the login page; `nil` if that was found otherwise.
+    package var loginLink: String?
     /// The metadata of the resource (RFC 9728), if the challenge or its well-known address has it.
     package var resourceMetadata: JSONValue?
 
@@ -27,6 +29,21 @@ package struct SiteFindings: Sendable {
 }
 
 extension SiteFindings {
+    /// The visit whose page asks for the user's name alone; `nil` if the address is open, or has another form.
+    var nameFirst: SiteVisit? {
+        if asked.nameForm != nil { return asked }
+        return LearnedKind.asks(asked) ? loginPage.flatMap { $0.nameForm == nil ? nil : $0 } : nil
+    }
+
+    /// The address at another origin with the same path, to which the given one redirects; `nil` for a login elsewhere.
+    var publicAddress: WebURL? {
+        guard let origin = asked.otherOrigin, let target = asked.last.redirectTarget, target.origin == origin,
+            !SiteProbe.namesLogin(target)
+        else { return nil }
+        func bare(_ path: String) -> Substring { path.hasSuffix("/") ? path.dropLast() : path[...] }
+        return bare(target.path) == bare(asked.last.url.path) ? target : nil
+    }
+
     /// The parts of the address's challenges that were not understood, in words; `nil` if there are none.
     package var unreadText: String? {
         let first = asked.first
@@ -48,6 +65,9 @@ package struct SiteProbe: Sendable {
 
     private let visitor: SiteVisitor
 
+    /// Returns whether an address has a word of a login page.
+    static func namesLogin(_ url: WebURL) -> Bool { words.contains { url.target.lowercased().contains($0) } }
+
     /// Creates a probe.
     package init(_ visitor: SiteVisitor) { self.visitor = visitor }
 
@@ -58,8 +78,13 @@ package struct SiteProbe: Sendable {
         var findings = SiteFindings(asked: visit, root: root)
         if !LearnedKind.offeredSchemes(in: visit.first).isEmpty {
             findings.resourceMetadata = await metadata(of: visit.first, at: base)
-        } else if visit.form == nil, visit.otherOrigin == nil {
+        } else if visit.form == nil, visit.nameForm == nil, visit.otherOrigin == nil {
             findings.loginPage = await loginPage(of: findings, base: base)
+            if let page = findings.loginPage, visit.responses.count == 1, visit.last.status == 200,
+                !LearnedKind.asks(visit)
+            {
+                findings.loginLink = Self.link(on: visit.last, to: page.address)
+            }
         }
         return findings
     }
@@ -77,8 +102,25 @@ package struct SiteProbe: Sendable {
         addresses += Self.usualPages.compactMap { base.resolving($0) }
         var known: Set<WebURL> = []
         for address in addresses where known.insert(address).inserted {
-            guard let visit = try? await visitor.visit(address), visit.form != nil else { continue }
+            guard let visit = try? await visitor.visit(address), visit.form != nil || visit.nameForm != nil else {
+                continue
+            }
             return visit
+        }
+        return nil
+    }
+
+    /// Returns the part of a link to `address` that names the login, as the page has it; `nil` if it has no such link.
+    private static func link(on page: ExaminedResponse, to address: WebURL) -> String? {
+        let body = String(decoding: page.body ?? [], as: UTF8.self)
+        for link in PageLinks(parsing: page.body ?? []).links where page.url.resolving(link) == address {
+            // An ampersand is written as a reference in most pages.
+            let parts = link.split(separator: "&").map(String.init).filter { $0.utf8.count >= 5 }
+            if let part = parts.first(where: { part in
+                words.contains { part.lowercased().contains($0) } && body.contains(part)
+            }) {
+                return part
+            }
         }
         return nil
     }

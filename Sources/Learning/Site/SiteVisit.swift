@@ -28,6 +28,8 @@ package struct SiteVisit: Sendable {
     package var last: ExaminedResponse { responses.last ?? first }
     /// The login form of the last page; `nil` without one.
     package var form: LoginForm? { LoginForm(on: last) }
+    /// The form of the last page that asks for the user's name alone; `nil` without one.
+    package var nameForm: NameForm? { form == nil ? NameForm(on: last) : nil }
 
     /// The visit in one line, without queries, which can contain secrets.
     package var summary: String {
@@ -37,6 +39,11 @@ package struct SiteVisit: Sendable {
     }
 }
 
+extension ExaminedResponse {
+    /// True if the body is a page.
+    var isPage: Bool { ["text/html", "application/xhtml+xml"].contains(MediaType(fields[.contentType] ?? "").essence) }
+}
+
 /// Client that visits pages of one site, anonymously or with a session. It sends GET only.
 package struct SiteVisitor: Sendable {
     /// The largest number of redirects that are followed.
@@ -44,9 +51,12 @@ package struct SiteVisitor: Sendable {
 
     private let requests: any SideRequests
     private let now: @Sendable () -> Int64
+    /// The `User-Agent` of its requests; `nil` for that of the login.
+    private let userAgent: String?
 
     /// Creates a client over `requests`. `now` returns milliseconds since 1970.
-    package init(requests: any SideRequests, now: @escaping @Sendable () -> Int64) {
+    package init(requests: any SideRequests, userAgent: String? = nil, now: @escaping @Sendable () -> Int64) {
+        self.userAgent = userAgent
         self.requests = requests
         self.now = now
     }
@@ -80,6 +90,7 @@ package struct SiteVisitor: Sendable {
         var request = SideRequest(
             method: .get, url: url, fields: [.accept: "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8"])
         request.allowsPartialBody = true
+        if let userAgent { request.fields[.userAgent] = userAgent }
         for field in session?.fields ?? [] { request.fields[values: field.name] = [field.value.revealText()] }
         if let cookies = jar.header(for: url, now: now()) { request.fields.set(.cookie, to: cookies.revealBytes()) }
         let answer = try await requests.send(request)
