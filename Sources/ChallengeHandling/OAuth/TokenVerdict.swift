@@ -122,12 +122,14 @@ private struct Reader {
         case .rejected, .locked: return .rejected(.locked, statement())
         case .scope(let advice): return .scopeRefused(statement(advice))
         case .assertionTime where question.sent.contains(.assertion):
-            return .assertionRefused(statement(), serverTime: serverTime)
-        case .assertionTime: return .unclear(statement(Self.laterAdvice))
+            return .assertionRefused(statement(line.recipe), serverTime: serverTime)
+        case .assertionTime: return .unclear(statement(Self.laterAdvice + line.recipe))
         case .person:
             return .unclear(
-                statement(" The credential is not rejected, but a person has to sign in or consent at the server."))
-        case .settings(let advice): return .ourFault(statement(advice))
+                statement(
+                    " The credential is not rejected, but a person has to sign in or consent at the server."
+                        + line.recipe))
+        case .settings(let advice): return .ourFault(statement(advice + line.recipe))
         case .temporary: return .unclear(statement(Self.laterAdvice))
         }
     }

@@ -165,6 +165,15 @@ extension TokenWord {
 }
 
 extension TokenWord {
+    /// Sentence that names the recipe of the vendor whose word it is, with a space before it; empty without one.
+    var recipe: String { Self.recipes[source].map { " See docs/vendors.md, \"\($0)\"." } ?? "" }
+
+    /// Headings in docs/vendors.md by source.
+    private static let recipes = [
+        "Auth0": "Auth0", "Google": "Google APIs", "Keycloak": "Keycloak",
+        "Microsoft Entra": "Microsoft Entra and Graph", "Salesforce": "Salesforce",
+    ]
+
     /// Words that servers also use for a client that they do not know: Auth0, distribution and Keycloak among them.
     static let unspecific: Set = ["access_denied", "denied", "invalid_request", "unauthorized_client"]
     /// Words for the claims of an assertion that time makes invalid, as Entra, Google, Keycloak and Okta use them.
