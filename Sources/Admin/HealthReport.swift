@@ -202,6 +202,7 @@ extension HealthReport.Login {
         case .held(let held):
             object["state"] = "held"
             object["taken_over"] = .bool(held.isTakenOver)
+            if let userAgent = held.boundUserAgent { object["bound_user_agent"] = .string(userAgent) }
             object["generation"] = .integer(Int64(clamping: held.generation))
             object["held_seconds"] = .integer(now.saturatingSubtract(held.establishedAt) / 1000)
             object["established_at"] = .integer(held.establishedAt / 1000)

@@ -34,6 +34,8 @@ class Application:
     configuration = ""
     # What is asked: a page for users, and text that only a user's has.
     page = ("/", "")
+    # The largest number of logins for 20 cold requests at once.
+    burst_logins = 1
     # The address that `countersign learn` is given; `None`: that page.
     learned_at = None
     # A page for everybody, and text of it; or the reason why there is none.

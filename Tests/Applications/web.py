@@ -39,10 +39,15 @@ class Answer:
 
 
 class Caller:
-    """A program that calls: it keeps the cookies that it gets, and nothing else."""
+    """A program that calls, by the name of one that people use: it keeps the cookies that it gets, and nothing else."""
+
+    AGENTS = ["curl/8.14.1", "python-requests/2.32.3", "Prometheus/2.53.0", "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0"]
+    made = 0
 
     def __init__(self, port, timeout=40):
         self.port, self.timeout, self.cookies = port, timeout, {}
+        self.agent = self.AGENTS[Caller.made % len(self.AGENTS)]
+        Caller.made += 1
 
     def get(self, path, headers=None):
         return self.send("GET", path, headers=headers)
@@ -55,7 +60,7 @@ class Caller:
         return self.send(method, path, body, {"Content-Type": kind, **(headers or {})})
 
     def send(self, method, path, body=None, headers=None):
-        fields = dict(headers or {})
+        fields = {"User-Agent": self.agent, **(headers or {})}
         if self.cookies:
             fields["Cookie"] = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=self.timeout)

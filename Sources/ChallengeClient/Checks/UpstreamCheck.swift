@@ -127,7 +127,9 @@ extension UpstreamCheck: ExchangeCaller {
     ) {
         let authority = client.authority
         fields.append(name: "Host", value: authority.span)
-        fields.append(name: "User-Agent", value: "countersign-check")
+        if !sessions.override(.userAgent, named: Span()) {
+            fields.append(name: "User-Agent", value: UpstreamPlan.product as String)
+        }
         fields.append(name: "Accept", value: "*/*")
         cookies?.write(mergedWith: [], to: fields)
         fields.append(name: "Via", value: "1.1 countersign")

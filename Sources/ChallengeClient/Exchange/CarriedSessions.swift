@@ -58,15 +58,17 @@ struct CarriedSessions {
     /// Returns the fields of the current sessions and records which were used.
     ///
     /// `omitsConnectionCredential`: sessions that bind a connection count as not sent, so that a challenge from there
-    /// is the first.
-    mutating func load(from gate: SharedAttemptGate, now: Int64, omitsConnectionCredential: Bool) -> SessionFields {
+    /// is the first. `userAgent`: the login's, if the request is tried under it.
+    mutating func load(
+        from gate: SharedAttemptGate, now: Int64, omitsConnectionCredential: Bool, as userAgent: String? = nil
+    ) -> SessionFields {
         guard let route else { return .none }
         route.refresh(from: gate, now: now)
         var fields = route.fields
         generations = route.generations
         empty = route.emptySlots
-        if !unverifiedSessions.isEmpty {
-            fields = route.fields(trying: unverifiedSessions)
+        if !unverifiedSessions.isEmpty || userAgent != nil {
+            fields = route.fields(trying: unverifiedSessions, as: userAgent)
             for unverified in unverifiedSessions { generations[unverified.slot] = unverified.session.generation }
         }
         if omitsConnectionCredential {

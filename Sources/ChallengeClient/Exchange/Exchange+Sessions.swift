@@ -341,7 +341,8 @@ extension Exchange {
     /// Delivers the held answer. Records a refusal for this route only if the session is confirmed.
     func keepSession(isConfirmed: Bool) -> ExchangeMachine.AnswerAction {
         if !isConfirmed { finding.refusal = nil }
-        return machine.sessionKept()
+        let isTrial = isConfirmed && body.canReplay && mayBeBound(machine.state.heldSlot, at: sessions.route)
+        return machine.sessionKept(mayBeBound: isTrial)
     }
 
     /// Carries out the decision on the held answer, and resumes delivery of the rest.

@@ -95,6 +95,7 @@ extension Exchange: TransferOwner {
         case .challenged:
             challenge = response
             answer.bindsConnection = route.slots[slot].login.bindsConnections
+            answer.mayBeBound = mayBeBound(slot, at: route)
             answer.carriesConfirmable = sessions.carriesConfirmable(slot) || finding.isConfirmable
             answer.carriesSpendable = sessions.carriesSpendable
             let held = route.held(slot, generation: sessions.carried(slot))
@@ -127,6 +128,7 @@ extension Exchange: TransferOwner {
             sessions.confirmationsBefore = runtime.gate.read { $0.sessions.confirmations }
             confirm(slot)
         case .deliver(let verifiesSessions):
+            if let slot = machine.userAgent.slot { recordUserAgent(of: slot, isAccepted: verifiesSessions) }
             // Also if another exchange's login established the session: the record of the old session is not a refusal
             // of the new one.
             if verifiesSessions || finding.concealsPage, let slot = machine.establishedSlot ?? sessions.refusedSlot {
@@ -140,6 +142,7 @@ extension Exchange: TransferOwner {
             // Rewound at once: bytes that the caller still sends must not displace the beginning of the body while the
             // login runs. Nothing more of the body is sent after a head with 300 or above.
             body.rewind()
+            if case .renewed(let slot) = machine.userAgent { suspectUserAgent(of: slot) }
             if let client { timer.arm(at: runtime.loop.now + client.responseDelay) }
         case .giveUp(let slot):
             logInForNext(slot)

@@ -246,7 +246,8 @@ package final class Exchange {
         finding = Finding()
         let now = runtime.wallClock()
         let fields = sessions.load(
-            from: runtime.gate, now: now, omitsConnectionCredential: machine.omitsConnectionCredential)
+            from: runtime.gate, now: now, omitsConnectionCredential: machine.omitsConnectionCredential,
+            as: machine.userAgent.slot.map { client.plan.userAgent(of: route.slots[$0].login.name) })
         if route.hasLoginsAhead, let slot = route.ended(for: request, carrying: sessions) {
             return perform(machine.sessionIsOver(slot, login: route.slots[slot].key.challenge))
         }

@@ -27,9 +27,12 @@ extension ExchangeMachine {
     }
 
     /// Delivers the held answer, because the session still works or its state is unknown.
-    package mutating func sessionKept() -> AnswerAction {
+    ///
+    /// `mayBeBound` as in `ExaminedAnswer`: then the request is sent once more, if possible.
+    package mutating func sessionKept(mayBeBound: Bool = false) -> AnswerAction {
         guard case .holding(let slot) = state else { return misused("sessionKept", .wait) }
         tried.record(slot, .undecided)
+        if mayBeBound, userAgent == .none, rounds < Self.maxRounds { return sendUnderLogins(of: slot) }
         challengedSlot = slot
         conclude(.passed)
         state = .passing
@@ -40,7 +43,7 @@ extension ExchangeMachine {
     package mutating func sessionOver(canReplay: Bool) -> AnswerAction {
         guard case .holding(let slot) = state else { return misused("sessionOver", .wait) }
         tried.record(slot, .undecided)
-        return challengeMet(slot, mayRepeat: false, canReplay: canReplay)
+        return challengeMet(slot, mayRepeat: renewsUnderLogins(of: slot), canReplay: canReplay)
     }
 
     /// Ends the exchange, because the credential of the held answer's session was rejected.

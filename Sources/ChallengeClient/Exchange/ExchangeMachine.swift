@@ -23,7 +23,7 @@ package struct ExchangeMachine: ~Copyable {
     /// The phase.
     package internal(set) var state = ExchangeState.idle
     /// The number of answers to challenges that this exchange has requested.
-    package private(set) var rounds = 0
+    package internal(set) var rounds = 0
     private var conflicts = 0
     /// The numbers of resends because the connection had ended, and because a session had before anything was sent.
     private var (resends, withdrawals) = (0, 0)
@@ -41,6 +41,8 @@ package struct ExchangeMachine: ~Copyable {
     package internal(set) var challengedSlot: Int?
     /// True if the upstream is asked for a 100 before it gets the body.
     package private(set) var expectsContinue: Bool
+    /// The `User-Agent` that the request is sent under.
+    package internal(set) var userAgent = UserAgentTrial.none
     /// True if the request omits the credential of a session that authenticates connections. The upstream sent no
     /// challenge there.
     package private(set) var omitsConnectionCredential = false
@@ -185,6 +187,7 @@ package struct ExchangeMachine: ~Copyable {
             state = .examining
             return .examineBody
         case .challenged, .stale:
+            if let action = tryUserAgent(answer) { return action }
             return challengeMet(answer.slot, mayRepeat: answer.mayRepeat, canReplay: answer.canReplay)
         case .refused:
             state = .holding(slot: answer.slot)

@@ -106,6 +106,8 @@ package struct ExaminedAnswer: Sendable, Equatable {
     package var bindsConnection = false
     /// True if the request's body is still held from its first byte.
     package var canReplay = true
+    /// True if the request carried a session of `slot` under another `User-Agent` than its login, and may be sent again under that.
+    package var mayBeBound = false
     /// Relation of the answer to a page that it does not show.
     package var concealment = Concealment.none
 

@@ -23,6 +23,8 @@ package protocol LoginObserver: Sendable {
     func sessionShared(_ key: SessionKey)
     /// Reports text of an upstream's challenges that was not understood, each time.
     func challengeUnread(_ text: String, by upstream: String)
+    /// Reports that the server accepts sessions only under the `User-Agent` of their login; once until that changes.
+    func sessionIsBound(_ key: SessionKey, to userAgent: String)
 }
 
 extension LoginObserver {
@@ -34,6 +36,8 @@ extension LoginObserver {
     package func sessionShared(_ key: SessionKey) {}
     /// Does nothing: observers may ignore this event.
     package func challengeUnread(_ text: String, by upstream: String) {}
+    /// Does nothing: observers may ignore this event.
+    package func sessionIsBound(_ key: SessionKey, to userAgent: String) {}
 }
 
 /// The cause and the caller of a login, for the log and the audit record.

@@ -17,6 +17,7 @@ final class SideTransfer: TransferOwner {
     private let stream: CurlStream
     private let transfer: Transfer
     private let request: SideRequest
+    private let login: String
     private let plan: UpstreamPlan
     private let connections: ConnectionSettings
     /// True if the connection carries nothing before and after the request.
@@ -47,7 +48,8 @@ final class SideTransfer: TransferOwner {
                 mayBeHTTP2: request.connection == nil && connections.mayBeHTTP2(to: request.url.origin),
                 isOverTLS: request.url.origin.scheme == .https, isProxied: connections.proxy != nil)
             let side = SideTransfer(
-                stream, request, plan: plan, connections: connections, driver: driver, isAlone: isAlone, finish: finish)
+                stream, request, of: login, plan: plan, connections: connections, driver: driver, isAlone: isAlone,
+                finish: finish)
             try side.prepare()
             try driver.start(stream)
             // Only now, as the two retain each other from here to `end`.
@@ -59,13 +61,15 @@ final class SideTransfer: TransferOwner {
     }
 
     private init(
-        _ stream: CurlStream, _ request: SideRequest, plan: UpstreamPlan, connections: ConnectionSettings,
-        driver: CurlDriver, isAlone: Bool, finish: @escaping (Result<SideResponse, SideRequestError>) -> Void
+        _ stream: CurlStream, _ request: SideRequest, of login: String, plan: UpstreamPlan,
+        connections: ConnectionSettings, driver: CurlDriver, isAlone: Bool,
+        finish: @escaping (Result<SideResponse, SideRequestError>) -> Void
     ) {
         self.isAlone = isAlone
         self.stream = stream
         transfer = stream.transfer
         self.request = request
+        self.login = login
         self.plan = plan
         self.connections = connections
         self.driver = driver
@@ -100,6 +104,10 @@ final class SideTransfer: TransferOwner {
         // The body should come unencoded (RFC 9110 §12.5.3); `complete` handles servers that compress nevertheless.
         if !request.fields.contains(.acceptEncoding) {
             try stream.fields.append(name: "Accept-Encoding", value: "identity")
+        }
+        // Firewalls refuse requests without one, and some servers bind a session to it (RFC 9110 §10.1.5).
+        if !request.fields.contains(.userAgent) {
+            try stream.fields.append(name: "User-Agent", value: plan.userAgent(of: login))
         }
         try request.fields.forEachLine { (name, value) throws(CurlError) in
             try stream.fields.append(name: name.rawName.utf8.span, value: value.span)

@@ -153,6 +153,9 @@ package final class ConversationLog: LoginObserver {
     /// Passes on that an upstream's challenges were not understood.
     package func challengeUnread(_ text: String, by upstream: String) { next.challengeUnread(text, by: upstream) }
 
+    /// Passes on that the server binds sessions to a `User-Agent`.
+    package func sessionIsBound(_ key: SessionKey, to userAgent: String) { next.sessionIsBound(key, to: userAgent) }
+
     /// Returns true if the record should be stored.
     ///
     /// A record without any request is stored only if its failure differs from the previous one: fixed fields are

@@ -78,6 +78,9 @@ package final class LoginMeter: LoginObserver {
     /// Passes on that an upstream's challenges were not understood.
     package func challengeUnread(_ text: String, by upstream: String) { next.challengeUnread(text, by: upstream) }
 
+    /// Passes on that the server binds sessions to a `User-Agent`.
+    package func sessionIsBound(_ key: SessionKey, to userAgent: String) { next.sessionIsBound(key, to: userAgent) }
+
     private func count(
         _ key: SessionKey, _ result: Result<Session, LoginFailure>, _ cause: LoginCause, after duration: Duration
     ) {

@@ -138,15 +138,18 @@ package final class RouteSessions {
         return (session, acceptance)
     }
 
-    /// Returns the fields of the held sessions and of unverified ones tried by one exchange.
-    func fields(trying unverifiedSessions: [(slot: Int, session: HeldSession)]) -> SessionFields {
+    /// Returns the fields of the held sessions and of unverified ones tried by one exchange; under `userAgent`, if it is not nil.
+    func fields(
+        trying unverifiedSessions: [(slot: Int, session: HeldSession)], as userAgent: String? = nil
+    ) -> SessionFields {
         var (sessions, generations) = (sessions, generations)
         for unverified in unverifiedSessions {
             sessions[unverified.slot] = unverified.session.session
             generations[unverified.slot] = unverified.session.generation
         }
         return SessionFields(
-            sessions.compactMap(\.self), group: group(of: generations), limitsCodings: filter.readsBodies)
+            sessions.compactMap(\.self), userAgent: userAgent, group: group(of: generations),
+            limitsCodings: filter.readsBodies)
     }
 
     /// Returns the group of the sessions with these generations by slot.

@@ -34,11 +34,25 @@ package final class SessionFields {
 
     convenience init(_ fields: [InjectedField]) { self.init(fields, signers: [], cookies: []) }
 
-    convenience init(_ sessions: [Session], group: ConnectionGroup? = nil, limitsCodings: Bool) {
+    /// Creates the fields of sessions. `userAgent`: the one that the request is tried under.
+    convenience init(
+        _ sessions: [Session], userAgent: String? = nil, group: ConnectionGroup? = nil, limitsCodings: Bool
+    ) {
         self.init(
-            sessions.flatMap(\.fields), signers: sessions.compactMap(\.signer), cookies: sessions.compactMap(\.cookies),
+            Self.fields(of: sessions, userAgent), signers: sessions.compactMap(\.signer),
+            cookies: sessions.compactMap(\.cookies),
             connection: sessions.lazy.compactMap(\.connection).first, group: group,
             injections: .merged(sessions.compactMap(\.injections)), limitsCodings: limitsCodings)
+    }
+
+    /// Returns the fields of sessions, with one `User-Agent` at most: that of cookies, which a server may bind to it.
+    private static func fields(of sessions: [Session], _ userAgent: String?) -> [InjectedField] {
+        let fields = sessions.flatMap(\.fields)
+        let bound = sessions.lazy.filter { $0.cookies != nil }.flatMap(\.fields).first { $0.name == .userAgent }
+        guard let field = userAgent.map({ InjectedField(name: .userAgent, value: Secret($0)) }) ?? bound else {
+            return fields
+        }
+        return fields.filter { $0.name != .userAgent } + [field]
     }
 
     private init(

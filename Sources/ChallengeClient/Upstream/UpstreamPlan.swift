@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+internal import CVersion
 package import ChallengeHandling
 package import HTTPWire
 
@@ -48,6 +49,8 @@ package struct UpstreamPlan: Sendable {
     package let loginOrigins: Set<Origin>
     /// The connections of logins with separate TLS settings.
     private let loginConnections: LoginConnections
+    /// The `User-Agent` of the logins with a configured one, by name.
+    private let userAgents: [String: String]
     /// True if secrets may be sent to the upstream. A second line of defence: the configuration is refused if secrets
     /// would be sent and must not.
     let carriesSecrets: Bool
@@ -72,7 +75,7 @@ package struct UpstreamPlan: Sendable {
         timeouts: Timeouts = Timeouts(), replay: ReplayTiers = .standard,
         forwarding: ForwardingPolicy = ForwardingPolicy(),
         logins: Authenticators = Authenticators(), loginOrigins: Set<Origin> = [],
-        loginConnections: [String: ConnectionSettings] = [:],
+        loginConnections: [String: ConnectionSettings] = [:], userAgents: [String: String] = [:],
         identities: [(callers: Set<CallerIdentity>, plan: UpstreamPlan)] = []
     ) {
         self.identities = identities.map(\.plan)
@@ -89,6 +92,7 @@ package struct UpstreamPlan: Sendable {
         self.logins = logins
         decodesChunks = logins.all.contains { $0.decodesChunks }
         self.loginConnections = LoginConnections(loginConnections, of: logins)
+        self.userAgents = userAgents
         self.loginOrigins = loginOrigins.union([base.origin])
         basePath = Array((base.path.hasSuffix("/") ? base.path.dropLast() : Substring(base.path)).utf8)
     }
@@ -109,6 +113,12 @@ package struct UpstreamPlan: Sendable {
         if let own = loginConnections.settings(for: origin, of: login) { return own }
         return origin == base.origin ? connections : connections.elsewhere()
     }
+
+    /// Returns the `User-Agent` of all requests of the login named `login`.
+    func userAgent(of login: String) -> String { userAgents[login] ?? Self.product }
+
+    /// The daemon and its version, for requests of its own (RFC 9110 §10.1.5).
+    static let product = unsafe "countersign/\(String(cString: countersign_version()))"
 
     /// True if the caller decides which credentials are used.
     package var dependsOnCaller: Bool { !identities.isEmpty }

@@ -154,7 +154,8 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
         entry.isLoggingIn = false
         let outcome: Outcome
         switch result {
-        case .success(let session):
+        case .success(var session):
+            session.carry(entry.userAgent)
             lastGeneration += 1
             let old = entry.held.flatMap { $0.isExpired(at: now) ? nil : $0 }
             let held = HeldSession(

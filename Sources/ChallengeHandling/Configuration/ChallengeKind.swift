@@ -36,6 +36,8 @@ package protocol ChallengeKind: Sendable, Equatable {
     var authenticatesConnections: Bool { get }
     /// True if a session changes requests in other ways than by fields, which no other program can do for it.
     var changesRequests: Bool { get }
+    /// `User-Agent` that its settings send anyway, and that so is the whole login's; nil if there is none.
+    var userAgent: String? { get }
     /// Returns whether this answers the same challenges as `other` at one location.
     func conflicts(with other: Self) -> Bool
     /// Text that is equal for any two that conflict, so that not all pairs need to be compared.
@@ -91,6 +93,9 @@ extension ChallengeKind {
 
     /// False: sessions add fields.
     package var changesRequests: Bool { false }
+
+    /// Nil: the daemon's own.
+    package var userAgent: String? { nil }
 
     /// Returns nil: the challenge logs in by itself.
     package func securityCheck(

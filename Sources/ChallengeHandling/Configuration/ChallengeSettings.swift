@@ -19,6 +19,8 @@ package struct ChallengeSettings: Sendable {
     package var login: LoginTime
     /// Time after which a latch opens by itself; nil: never.
     package var retryRejected: Duration?
+    /// `User-Agent` of the login's own requests; nil for that of the daemon.
+    package var userAgent: String?
     /// Path and query of `prove-at`, at the upstream's origin: every accepted user may GET it, and logins are verified there.
     package var proofPath: String?
 
@@ -45,7 +47,7 @@ extension ChallengeSettings: Equatable {
         left.name == right.name && left.location == right.location && left.credential == right.credential
             && left.credentialsByCaller == right.credentialsByCaller && left.kind.isEqual(to: right.kind)
             && left.login == right.login && left.retryRejected == right.retryRejected
-            && left.proofPath == right.proofPath
+            && left.proofPath == right.proofPath && left.userAgent == right.userAgent
     }
 }
 
@@ -78,6 +80,7 @@ extension ChallengeSettings {
         var terms = LoginTerms()
         terms.add("kind", type(of: kind).key)
         if credentialsByCaller == nil { terms.add("credential", credential) }
+        terms.add("user-agent", userAgent)
         kind.add(to: &terms, at: upstream)
         return terms
     }
@@ -118,6 +121,9 @@ extension ChallengeSettings {
         static let proof = Key(
             "prove-at", .originPath,
             "Path that every accepted user may GET without side effects; logins are verified there.")
+        static let userAgent = Key(
+            "user-agent", .fieldValue, without: "`countersign/VERSION`",
+            "`User-Agent` of the login's own requests, and of callers' requests if the server binds the session to it.")
         static let retryRejected = Key<Duration?>(
             "retry-rejected", .retryRejected, default: nil,
             "Time after which the latch of a rejected credential opens.")
@@ -126,6 +132,7 @@ extension ChallengeSettings {
     /// Common keys, without those of a kind.
     package static let commonKeys: [any SchemaKey] = [
         Keys.name, Keys.locations, Keys.upstream, Keys.credential, Keys.login, Keys.proof, Keys.retryRejected,
+        Keys.userAgent,
     ]
 
     /// Returns the table of `challenges`, for a program with these kinds.
@@ -158,6 +165,7 @@ extension ChallengeSettings {
         if let why = type?.refusalOfCommonKeys {
             let written = [
                 fields.written(Keys.credential), login, fields.written(Keys.proof), fields.written(Keys.retryRejected),
+                fields.written(Keys.userAgent),
             ]
             for value in written { value?.report(why) }
             guard let name, let location, let kind else { return nil }
@@ -167,11 +175,13 @@ extension ChallengeSettings {
         let loginTime = login.map { type?.loginTime($0) ?? .onDemand } ?? fields[Keys.login]
         let retryRejected = fields[Keys.retryRejected]
         let proofPath = fields[Keys.proof]
+        let userAgent = fields[Keys.userAgent]
         guard let name, let location, let kind else { return nil }
-        let settings = ChallengeSettings(
+        var settings = ChallengeSettings(
             name: name, location: location, credential: credential?.name, credentialsByCaller: credential?.byCaller,
             kind: kind,
             login: loginTime, retryRejected: retryRejected, proofPath: proofPath)
+        settings.userAgent = userAgent
         kind.check(settings, login: login ?? fields.value)
         if kind.needsCredential, fields.written(Keys.credential) == nil { fields.reportMissing(Keys.credential) }
         return settings
@@ -233,6 +243,20 @@ extension ValueForm where Content == LoginTime {
         form.section = LoginStep.section
         return form
     }()
+}
+
+extension ValueForm where Content == String {
+    /// The value of a field (RFC 9110 §5.5).
+    fileprivate static let fieldValue = ValueForm("text", write: { .scalar($0, isPlain: false) }) { value in
+        guard let text = value.text() else { return nil }
+        guard !text.isEmpty, text.utf8.count <= 512, text.utf8.allSatisfy({ (0x20...0x7E).contains($0) }),
+            !text.hasPrefix(" "), !text.hasSuffix(" ")
+        else {
+            value.report("must be the value of a field: 1 to 512 printable ASCII characters, no space at its ends")
+            return nil
+        }
+        return text
+    }
 }
 
 extension ValueForm where Content == Duration? {

@@ -25,6 +25,11 @@ extension GatewaySettings: ChallengeKind {
     /// Fields that the daemon's own steps need. The fields that a helper needs are not known.
     package var requiredFields: Set<String> { helper == nil ? neededFields : [] }
 
+    /// Constant `User-Agent` of the session or of a step: a login with two of them is no login of one program.
+    package var userAgent: String? {
+        (inject + login.flatMap(\.headers)).lazy.filter { $0.name == .userAgent }.compactMap(\.value.constant).first
+    }
+
     /// Absolute addresses of the steps.
     package var loginAddresses: [(url: WebURL, key: String)] {
         let steps: [(url: WebURL, key: String)] = login.compactMap { step in

@@ -2,11 +2,13 @@
 // Copyright the Countersign authors
 
 internal import Basics
+internal import HTTPTypes
+internal import Secrets
 
 /// Session in the session table.
 public struct HeldSession: Sendable, Equatable {
     /// Established session.
-    public let session: Session
+    public internal(set) var session: Session
     /// Number that grows with every session established in this process; never reused.
     public let generation: UInt64
     /// Time of the login, in ms since 1970.
@@ -37,6 +39,12 @@ public struct HeldSession: Sendable, Equatable {
             let lead = min(30_000, max(0, end.saturatingSubtract(establishedAt)) / 5)
             return end.saturatingSubtract(lead) + Int64(Double(lead / 4) * min(max(chance, 0), 1))
         }
+    }
+
+    /// `User-Agent` that all requests with the session carry, because the server binds its cookies to it; nil if there is none.
+    package var boundUserAgent: String? {
+        guard session.cookies != nil else { return nil }
+        return session.fields.first { $0.name == .userAgent }?.value.revealText()
     }
 
     /// Returns true if the session has expired at `now`, in ms since 1970.

@@ -35,6 +35,14 @@ public struct TextTemplate: Sendable, Hashable {
         parts = try Self.parse(source)
     }
 
+    /// The text, if it has no fields and no values of a server; nil otherwise.
+    package var constant: String? {
+        guard parts.count <= 1 else { return nil }
+        guard let part = parts.first else { return "" }
+        if case .literal(let text) = part { return text }
+        return nil
+    }
+
     /// The required fields of a credential, including `totp-seed` for a one-time password.
     public var fieldNames: Set<String> {
         Set(

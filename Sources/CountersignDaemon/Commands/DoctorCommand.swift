@@ -71,7 +71,7 @@ struct DoctorCommand: ParsableCommand {
         let local =
             [looker.diagnosis, fileDiagnosis(problems)] + ListenerDiagnosis(settings: settings).run()
             + LocalDiagnosis(settings: settings, environment: Process.environment).run()
-        add(local + looker.problems(), to: &report)
+        add(local + looker.problems() + looker.boundSessions(), to: &report)
         try diagnoseUpstreams(settings, &report)
         if json {
             Process.print(report.json)

@@ -77,6 +77,9 @@ enum StatusLines {
                 line += ": \(text(login["state"]))"
                 if let seconds = login["held_seconds"]?.integerValue, seconds > 0 { line += " for \(time(seconds))" }
                 if login["taken_over"] == .bool(true) { line += ", taken over" }
+                if login["bound_user_agent"] != nil {
+                    line += ", bound to the User-Agent \(text(login["bound_user_agent"]))"
+                }
                 if let count = login["renewals"]?.integerValue, count > 0 { line += ", renewed \(count) times" }
                 if let seconds = login["renews_in"]?.integerValue { line += ", renews in \(time(seconds))" }
                 if let seconds = login["expires_in"]?.integerValue {

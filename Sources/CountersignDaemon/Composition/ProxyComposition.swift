@@ -78,13 +78,23 @@ struct ProxyComposition {
             return UpstreamPlan(
                 name: upstream.name, base: upstream.url, connections: connections,
                 timeouts: upstream.timeouts, replay: upstream.replay, forwarding: upstream.forwarding, logins: logins,
-                loginOrigins: origins, loginConnections: loginConnections, identities: identities
+                loginOrigins: origins, loginConnections: loginConnections,
+                userAgents: userAgents(of: upstream, challenges),
+                identities: identities
             ).asking(sources)
         }
         var common = plan(callers.others, callers.named.map { ($0.callers, plan($0.credentials, [])) })
         // One health check serves all callers.
         common.check = upstream.check
         return common
+    }
+
+    /// Returns the `User-Agent` of the logins at `upstream` that have one of their own, by challenge.
+    private func userAgents(of upstream: UpstreamSettings, _ challenges: ChallengeIndex) -> [String: String] {
+        challenges.positions(at: upstream.protected).reduce(into: [:]) { found, position in
+            let challenge = challenges.all[position]
+            found[challenge.name] = challenge.userAgent ?? challenge.kind.userAgent
+        }
     }
 
     /// Returns the connections of the logins at `upstream` with separate `tls`, by challenge.

@@ -126,6 +126,14 @@ final class LoginLog: LoginObserver {
             "WWW-Authenticate not understood", metadata: ["upstream": "\(upstream)", "reason": "\(text)"])
     }
 
+    func sessionIsBound(_ key: SessionKey, to userAgent: String) {
+        var metadata = metadata(key)
+        metadata["user_agent"] = "\(userAgent)"
+        metadata["reason"] =
+            "the server refuses the session under any other User-Agent, so requests with it carry this one"
+        write("session is bound to the User-Agent of its login", .notice, metadata)
+    }
+
     /// Logs the numbers of repeated login failures that are due. Must be called periodically.
     func logRepetitions(now: Int64, all: Bool = false) {
         for held in state.withLock({ $0.repetitions.due(now: now, all: all) }) {

@@ -71,6 +71,25 @@ struct DoctorLooker {
             }
     }
 
+    /// Returns the sessions of the running daemon that a server binds to the `User-Agent` of their login.
+    func boundSessions() -> [Diagnosis] {
+        guard let socket,
+            case .object(let upstreams)? = try? AdminClient(path: socket).send("GET", "/status").body["upstreams"]
+        else { return [] }
+        return upstreams.sorted { $0.key < $1.key }.flatMap { upstream, logins -> [Diagnosis] in
+            guard case .array(let logins) = logins else { return [] }
+            return logins.compactMap { login in
+                guard let userAgent = login["bound_user_agent"]?.stringValue,
+                    let name = login["challenge"]?.stringValue
+                else { return nil }
+                return .note(
+                    Self.part, "session",
+                    "\(upstream.harmless)/\(name.harmless): the server accepts it under the User-Agent "
+                        + "\(userAgent.harmless) only, so callers' requests carry that")
+            }
+        }
+    }
+
     private static func sentences(_ member: String, of client: AdminClient, _ path: String) -> [String] {
         guard case .array(let sentences)? = try? client.send("GET", path).body[member] else { return [] }
         return sentences.compactMap(\.stringValue)

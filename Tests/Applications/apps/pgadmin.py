@@ -31,10 +31,11 @@ challenges:
     prove-at: /browser/
 """
     page = ("/browser/", "pgAdmin 4")
+    # It binds a session to the User-Agent of its login, and ends it under a caller's: that is found out at the second one.
+    burst_logins = 2
     open_page = ("/misc/ping", "PING")
 
     def start(self):
-        # Sessions of several callers are bound to no User-Agent.
         packages = glob.glob(os.path.join(os.path.dirname(self.python), "../lib/python3*/site-packages/pgadmin4"))[0]
         settings = f"""
 SERVER_MODE = True
@@ -48,7 +49,6 @@ DEFAULT_SERVER = '127.0.0.1'
 DEFAULT_SERVER_PORT = {self.port}
 UPGRADE_CHECK_ENABLED = False
 MASTER_PASSWORD_REQUIRED = False
-ENHANCED_COOKIE_PROTECTION = False
 """
         self.file("config_system.py", settings)
         environment = {"PYTHONPATH": self.folder, "PGADMIN_SETUP_EMAIL": self.username, "PGADMIN_SETUP_PASSWORD": self.password}
