@@ -88,7 +88,7 @@ struct Examiner {
         of key: SessionKey, _ generation: UInt64, to response: ExaminedResponse, _ sentAt: LoopInstant
     ) -> RefusalAnswer {
         let now = wallClock()
-        let isRead = response.method == .get || response.method == .head
+        let isRead = response.method.isRetrieval
         return gate.change {
             $0.sessions.answerRefusal(
                 key, generation: generation, at: response.url.path, isRead: isRead, sentAt: sentAt.nanoseconds, now: now

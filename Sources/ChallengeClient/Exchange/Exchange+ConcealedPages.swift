@@ -22,7 +22,7 @@ extension Exchange {
         guard !request.isCheck, !request.isUpgrade, !request.isAuthRequest, !request.keepsCredentials else {
             return false
         }
-        return (request.method == .get || request.method == .head) && !request.hasBody
+        return request.method.isRetrieval && !request.hasBody
     }
 
     /// Returns true if the answer to a safe request does not show its page.

@@ -232,12 +232,10 @@ extension Exchange {
         at client: UpstreamClient
     ) -> Bool {
         runtime.gate.recordAcceptance(
-            use, by: login, challenge: challenge, address: client.plan.address(of: target), isSafe: isRetrieval,
+            use, by: login, challenge: challenge, address: client.plan.address(of: target),
+            isSafe: request.method.isRetrieval,
             form: form, now: runtime.wallClock())
     }
-
-    /// True for GET and HEAD, which retrieve a representation and so show what their address has.
-    private var isRetrieval: Bool { request.method == .get || request.method == .head }
 
     /// Records that the server accepted the held sessions of the request: when, and where for those that send a credential.
     func recordAcceptances(at route: RouteSessions) {
@@ -250,7 +248,8 @@ extension Exchange {
             guard held.acceptance.isAddressDue(now: now) else { continue }
             guard let use = held.session.use else {
                 recordProof(of: held.session, by: route.slots[slot].login, at: client)
-                let isNew = held.acceptance.remember(client.plan.address(of: target).path, isSafe: isRetrieval)
+                let isNew = held.acceptance.remember(
+                    client.plan.address(of: target).path, isSafe: request.method.isRetrieval)
                 held.acceptance.recordedAddress(isNew: isNew, now: now)
                 continue
             }
@@ -264,7 +263,7 @@ extension Exchange {
     /// Remembers that the session of `slot` works at the path of a response.
     func remember(_ response: ExaminedResponse, of slot: Int, at route: RouteSessions) {
         _ = route.held(slot, generation: sessions.carried(slot))?.acceptance.remember(
-            response.url.path, isSafe: isRetrieval)
+            response.url.path, isSafe: request.method.isRetrieval)
     }
 
     /// The minimum interval between records of acceptances at one worker's route.

@@ -12,8 +12,8 @@ extension Exchange {
     /// Only for requests without effects: one with effects may have been executed, and its answer only looks like a challenge.
     func mayBeBound(_ slot: Int?, at route: RouteSessions?) -> Bool {
         guard machine.userAgent == .none, let client, let route, let slot,
-            request.method == .get || request.method == .head,
-            !request.hasBody, !request.keepsCredentials, !request.isUpgrade, !request.isAuthRequest,
+            request.method.isRetrieval, !request.hasBody, !request.keepsCredentials, !request.isUpgrade,
+            !request.isAuthRequest,
             let held = route.held(slot, generation: sessions.carried(slot)), held.session.cookies != nil,
             held.session.use == nil,
             runtime.gate.read({

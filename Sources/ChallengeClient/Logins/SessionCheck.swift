@@ -20,7 +20,7 @@ struct SessionCheck {
         self.held = held
         key = slot.key
         detector = slot.login.trigger.detector
-        let isRead = challenge.map { $0.method == .get || $0.method == .head } ?? false
+        let isRead = challenge?.method.isRetrieval ?? false
         addresses = held.acceptance.acceptedPaths.filter { !isRead || $0 != challenge?.url.path }.map {
             WebURL(origin: slot.key.origin, path: $0)
         }

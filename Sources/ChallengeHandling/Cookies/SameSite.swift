@@ -39,7 +39,7 @@ enum RequestSite: Sendable, Equatable {
         if chain.allSatisfy({ $0.isSameSite(as: target) }) {
             self = .same
         } else {
-            self = method == .get || method == .head ? .crossSafe : .crossUnsafe
+            self = method.isRetrieval ? .crossSafe : .crossUnsafe
         }
     }
 }

@@ -16,7 +16,7 @@ enum ConcealedPage: Sendable, Equatable {
 
     /// Finds the kind of page that `response` conceals; `nil` if it shows everything or is no page of its address.
     init?(_ response: ExaminedResponse) {
-        guard response.method == .get || response.method == .head else { return nil }
+        guard response.method.isRetrieval else { return nil }
         switch response.status {
         case 206: self = .parts
         case 304, 412, 416: self = .everything

@@ -64,8 +64,7 @@ struct FormAnswerEvaluator {
         if InconclusiveStatus.contains(answer.status), !evidence.isSettled {
             throw client.trouble(in: answer, "form") ?? noEvidence(client, answer)
         }
-        let isPlain = sources.isPlainServletAnswer(answer, hasNewCookies: hasNewCookies) && !evidence.isSettled
-        if !isPlain { try await requireNoRejection(answer, client) }
+        if !isPlain(answer, hasNewCookies) { try await requireNoRejection(answer, client) }
         let isLikely = hasNewCookies || answer.redirectTarget != nil
         if let next = GatewayClient.redirectWithinOrigin(in: answer) {
             // Requested once, before the session is used otherwise: Tomcat treats the next request for that address as
@@ -125,10 +124,15 @@ struct FormAnswerEvaluator {
         return false
     }
 
+    /// True for a servlet container's plain page while no evidence has decided: it is no reason to look for a login page.
+    private func isPlain(_ answer: ExaminedResponse, _ hasNewCookies: Bool) -> Bool {
+        sources.isPlainServletAnswer(answer, hasNewCookies: hasNewCookies) && !evidence.isSettled
+    }
+
     private mutating func concludeWithoutProof(
         _ answer: ExaminedResponse, _ hasNewCookies: Bool, _ isLikely: Bool, _ client: inout GatewayClient
     ) async throws(LoginFailure) -> Bool {
-        let isPlain = sources.isPlainServletAnswer(answer, hasNewCookies: hasNewCookies) && !evidence.isSettled
+        let isPlain = isPlain(answer, hasNewCookies)
         if !isPlain || !sources.loginPage.isCallers { try await requireNoRejection(answer, client) }
         guard success.isEmpty || isPlain && sources.loginPage.isCallers else { throw noEvidence(client, answer) }
         if hasNewCookies {

@@ -181,9 +181,9 @@ extension RealmChallengeHandler {
     /// Calls `isCustomResponse`, the older name, or looks at the target of a redirect.
     public func canHandleResponse(_ response: ExaminedResponse) -> Bool {
         if isCustomResponse(response) { return true }
-        guard response.method == .get || response.method == .head,
-            let next = GatewayClient.redirectWithinOrigin(in: response)
-        else { return false }
+        guard response.method.isRetrieval, let next = GatewayClient.redirectWithinOrigin(in: response) else {
+            return false
+        }
         return isLoginPage(next)
     }
 }

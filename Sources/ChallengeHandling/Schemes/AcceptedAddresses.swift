@@ -76,5 +76,5 @@ struct AcceptedAddresses {
 
 extension ExaminedResponse {
     /// The path of a refused request, and whether it was one that reads.
-    var refusal: (path: String, isRead: Bool) { (url.path, method == .get || method == .head) }
+    var refusal: (path: String, isRead: Bool) { (url.path, method.isRetrieval) }
 }

@@ -215,7 +215,7 @@ extension ResourceCheckLogin {
         }
 
         /// True if the challenged request was safe (RFC 9110 §9.2.1). Its address may then be requested unchanged.
-        private var isSafe: Bool { login.challenge.map { $0.method == .get || $0.method == .head } ?? false }
+        private var isSafe: Bool { login.challenge?.method.isRetrieval ?? false }
 
         /// Requests the address of a waiting or challenged request. `nil` if the server is in trouble, which the request
         /// itself will report.

@@ -13,6 +13,9 @@ public enum RequestMethod: UInt8, Sendable {
         }
     }
 
+    /// True for GET and HEAD, which ask for a page and have no effect (RFC 9110 §9.3.1, §9.3.2).
+    public var isRetrieval: Bool { self == .get || self == .head }
+
     /// True if repeating the request has the effect of one (RFC 9110 §9.2.2).
     public var isIdempotent: Bool {
         switch self {
