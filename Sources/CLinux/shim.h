@@ -215,6 +215,12 @@ static inline int clinux_process_descriptor(int32_t process) {
     return result < 0 ? -errno : (int)result;
 }
 
+/// Sends a signal to the process of a descriptor (pidfd_send_signal(2)).
+static inline int clinux_signal_process(int descriptor, int signal) {
+    long result = syscall(424, (long)descriptor, (long)signal, 0L, 0L);
+    return result < 0 ? -errno : 0;
+}
+
 /// Names the calling thread; the kernel keeps 15 bytes.
 static inline int clinux_set_thread_name(const char *_Nonnull name) {
     return prctl(PR_SET_NAME, name, 0, 0, 0) < 0 ? -errno : 0;

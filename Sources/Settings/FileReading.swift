@@ -28,26 +28,36 @@ extension FileReadingError {
 }
 
 /// Returns the bytes of the file at `path`, which has at most 1 MiB.
+///
+/// The other end of a pipe has five seconds to write: without a limit, one that nobody writes to would stop a reload.
 func readFile(_ path: String) throws(FileReadingError) -> [UInt8] {
     guard !path.isEmpty, !path.utf8.contains(0) else { throw FileReadingError(reason: "is not the path of a file") }
-    let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
-    guard descriptor >= 0 else { throw openingFault(.last) }
-    defer { close(descriptor) }
+    let file: Descriptor
+    do { file = try Descriptor(opening: path, O_RDONLY | O_NONBLOCK) } catch { throw openingFault(error) }
+    let end = ContinuousClock.now + pipeLimit
     var bytes: [UInt8] = []
-    var chunk = [UInt8](repeating: 0, count: 65_536)
     while bytes.count <= YAMLComposer.maximumSize {
-        let count = unsafe read(descriptor, &chunk, chunk.count)
-        if count == 0 { return bytes }
-        if count > 0 {
-            bytes += chunk.prefix(count)
-        } else if errno == EISDIR {
-            throw FileReadingError(reason: "is a directory; name the file in it")
-        } else if errno != EINTR {
-            throw FileReadingError("cannot be read", .last)
+        do {
+            let read = try DescriptorIO.read(from: file.number, atMost: 65_536)
+            if read.isEmpty { return bytes }
+            bytes += read
+        } catch  where error.code == EAGAIN {
+            guard (try? DescriptorIO.waitUntilReadable(file.number, within: end - .now)) == true else {
+                throw FileReadingError(
+                    reason: "is a pipe to which nothing was written for 5 s; name a file", mayPass: true)
+            }
+        } catch {
+            let isDirectory = error.code == EISDIR
+            throw isDirectory
+                ? FileReadingError(reason: "is a directory; name the file in it")
+                : FileReadingError("cannot be read", error)
         }
     }
     throw FileReadingError(reason: "is larger than 1 MiB, the limit for this file")
 }
+
+/// Time for the other end of a pipe to write all of it.
+private let pipeLimit = Duration.seconds(5)
 
 /// Returns the current time in UTC as `YYYYMMDDhhmmss`.
 func utcDate() -> String {

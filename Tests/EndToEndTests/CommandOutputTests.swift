@@ -108,6 +108,25 @@ struct ReloadCommandTests {
         }
     }
 
+    @Test("reaches a daemon that is process 1, as in a container")
+    func firstProcess() async throws {
+        if getuid() != 0 { try Test.cancel("only root may make a namespace of processes") }
+        let folder = try Folder()
+        folder.makeFolder("run")
+        let socket = folder.path(of: "caller.sock")
+        let file = folder.write(
+            "listeners: [{ address: \"unix:\(socket)\", upstream: a }]\nupstreams: { a: \"http://127.0.0.1:9/\" }\n",
+            to: "countersign.yaml")
+        // The command asks again until the daemon is there; the daemon ends only if a reload has succeeded.
+        let run = try await Command.run(
+            [
+                "unshare", "--pid", "--fork", "--mount-proc", "sh", "-c",
+                "(until $0 reload --config $1 2>/dev/null; do :; done; kill -TERM 1) & exec $0 serve --config $1",
+                Binary.path, file,
+            ], in: folder)
+        #expect(run.exit == 0, "\(run)")
+    }
+
     @Test("finds no daemon where none runs")
     func nobody() async throws {
         try await withBank { bank in

@@ -2,6 +2,7 @@
 // Copyright the Countersign authors
 
 import FoundationEssentials
+import Glibc
 import Settings
 import SettingsReading
 import TestSupport
@@ -19,6 +20,23 @@ struct LoadingTests {
         let large = "\(folder)/large.yaml"
         #expect(FileManager.default.createFile(atPath: large, contents: Data(repeating: 0x23, count: 1_048_577)))
         #expect(lines(large) == ["\(large): is larger than 1 MiB, the limit for this file"])
+    }
+
+    @Test("a pipe is read to its end, and one that nobody writes to is an empty file")
+    func pipes() throws {
+        let folder = try temporaryFolder()
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        #expect(unsafe mkfifo("\(folder)/pipe", 0o600) == 0)
+        let (settings, problems) = Settings.load(path: "\(folder)/pipe", environment: [:])
+        #expect(settings == nil && problems.count == 1)
+
+        var ends: [Int32] = [-1, -1]
+        #expect(unsafe pipe(&ends) == 0)
+        defer { close(ends[0]) }
+        let text = Array(frame("audit: none").utf8)
+        #expect(unsafe write(ends[1], text, text.count) == text.count)
+        close(ends[1])
+        #expect(Settings.load(path: "/dev/fd/\(ends[0])", environment: [:]).settings?.audit == AuditDestination.none)
     }
 
     @Test("a configuration file is read to its end")

@@ -141,21 +141,31 @@ struct ReloadCommand: ParsableCommand {
         }
         let directory = RuntimeDirectory.locate(environment: Process.environment)
         let daemon = try process ?? Process.environment["MAINPID"].flatMap { Int32($0) } ?? find(in: directory)
-        guard daemon > 1, let before = ReloadRecord.of(daemon, in: directory) else {
+        // Opened before its record is read: the number may belong to another process when this one has ended.
+        guard daemon > 0, let handle = try? ProcessHandle(daemon),
+            let before = ReloadRecord.of(daemon, in: directory)
+        else {
             throw Failure(
                 "process \(daemon) is not a running daemon, or its runtime directory is not \(directory)",
                 code: EX_UNAVAILABLE)
         }
-        guard kill(daemon, SIGHUP) == 0 else {
-            if errno == EPERM { throw Failure("this user may not signal process \(daemon); try sudo", code: EX_NOPERM) }
+        do throws(SystemError) {
+            try handle.send(signal: SIGHUP)
+        } catch {
+            guard error.code != EPERM else {
+                throw Failure("this user may not signal process \(daemon); try sudo", code: EX_NOPERM)
+            }
             throw Failure("process \(daemon) has ended", code: EX_UNAVAILABLE)
         }
-        let record = try wait(for: daemon, after: before, in: directory, limit: limit)
+        let record = try wait(for: daemon, handle, after: before, in: directory, limit: limit)
         if let refusal = record.refusal {
             throw Failure("reload refused, the old configuration stays in force: \(refusal)", code: EX_CONFIG)
         }
         if json { Process.print(["process": .integer(Int64(daemon)), "reloads": .integer(Int64(record.count))]) }
     }
+
+    /// Pause between two looks at the record.
+    private static let recordPause = Duration.milliseconds(5)
 
     /// Returns the process of the only daemon with this configuration. Throws if there is no such daemon, or more than
     /// one.
@@ -176,18 +186,18 @@ struct ReloadCommand: ParsableCommand {
     }
 
     private func wait(
-        for daemon: Int32, after before: ReloadRecord, in directory: String, limit: Duration
+        for daemon: Int32, _ handle: borrowing ProcessHandle, after before: ReloadRecord, in directory: String,
+        limit: Duration
     ) throws -> ReloadRecord {
         let end = ContinuousClock.now + limit
         while true {
             if let record = ReloadRecord.of(daemon, in: directory), record.count > before.count { return record }
-            guard ReloadRecord.isRunning(daemon) else {
-                throw Failure("process \(daemon) has ended", code: EX_UNAVAILABLE)
-            }
             guard ContinuousClock.now < end else {
                 throw Failure("process \(daemon) has not reported a result after \(timeout)", code: EX_UNAVAILABLE)
             }
-            usleep(5_000)
+            guard try !handle.waitForEnd(within: Self.recordPause) else {
+                throw Failure("process \(daemon) has ended", code: EX_UNAVAILABLE)
+            }
         }
     }
 }

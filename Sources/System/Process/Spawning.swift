@@ -87,10 +87,8 @@ package struct Spawning {
     package static func waitForEnd(
         of child: pid_t, orAnyOf others: [Int32], within limit: Duration
     ) throws(SystemError) -> [Bool] {
-        let number = clinux_process_descriptor(child)
-        guard number >= 0 else { throw SystemError(code: -number) }
-        let process = Descriptor(owning: number)
-        let ready = try DescriptorIO.waitUntilReadable(anyOf: [process.number] + others, within: limit)
+        let process = try ProcessHandle(child)
+        let ready = try DescriptorIO.waitUntilReadable(anyOf: [process.descriptor.number] + others, within: limit)
         return Array(ready.dropFirst())
     }
 
