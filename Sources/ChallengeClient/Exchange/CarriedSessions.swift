@@ -28,6 +28,10 @@ struct CarriedSessions {
     var established: HeldSession?
     /// The number of confirmations that had begun when a session of the request was refused.
     var confirmationsBefore: UInt64 = 0
+    /// The key of the login for which this exchange goes ahead of others.
+    var leads: SessionKey?
+    /// True while this exchange waits for the one that has gone ahead.
+    var isBehind = false
     /// The slot of a refused session that led to a login known to the gate.
     var refusedSlot: Int?
     /// The cookies in the answer that belong to the sessions, not to the caller.
@@ -46,6 +50,8 @@ struct CarriedSessions {
     /// Releases the state of a running exchange.
     mutating func end() {
         refusedSlot = nil
+        leads = nil
+        isBehind = false
         established = nil
         route = nil
         if !unverifiedSessions.isEmpty { unverifiedSessions = [] }

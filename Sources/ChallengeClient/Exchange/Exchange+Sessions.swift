@@ -81,6 +81,7 @@ extension Exchange {
         waitingFor = nil
         if machine.state.isHolding { return confirmationEnded(outcome) }
         guard let slot = machine.state.waitingSlot else { return }
+        if sessions.isBehind, !takesSession(of: outcome, in: slot) { return goWithoutSession() }
         if case .established(let held) = outcome {
             held.acceptance.recordVerification(at: runtime.loop.now.nanoseconds)
         }

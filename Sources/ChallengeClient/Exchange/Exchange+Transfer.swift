@@ -125,9 +125,11 @@ extension Exchange: TransferOwner {
         switch action {
         case .wait: return
         case .confirm(let slot):
+            endFirstRequest(.asked)
             sessions.confirmationsBefore = runtime.gate.read { $0.sessions.confirmations }
             confirm(slot)
         case .deliver(let verifiesSessions):
+            endFirstRequest(verifiesSessions ? .open : .unknown)
             if let slot = machine.userAgent.slot { recordUserAgent(of: slot, isAccepted: verifiesSessions) }
             // Also if another exchange's login established the session: the record of the old session is not a refusal
             // of the new one.
@@ -139,15 +141,19 @@ extension Exchange: TransferOwner {
             }
             deliverHead()
         case .discard:
+            if machine.challengedSlot != nil { endFirstRequest(.asked) }
             // Rewound at once: bytes that the caller still sends must not displace the beginning of the body while the
             // login runs. Nothing more of the body is sent after a head with 300 or above.
             body.rewind()
             if case .renewed(let slot) = machine.userAgent { suspectUserAgent(of: slot) }
             if let client { timer.arm(at: runtime.loop.now + client.responseDelay) }
         case .giveUp(let slot):
+            endFirstRequest(.asked)
             logInForNext(slot)
             fail(.bodyNotReplayable)
-        case .handOver: handOver()
+        case .handOver:
+            endFirstRequest(.open)
+            handOver()
         case .examineBody: timer.arm(at: runtime.loop.now + Self.examinationDelay)
         case .look(let slot): look(slot)
         }

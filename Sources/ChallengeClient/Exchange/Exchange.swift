@@ -106,7 +106,9 @@ package final class Exchange {
     /// Starts the request passed to `begin`. The exchange may be over on return.
     package func start() {
         guard client != nil, sessions.route != nil else { return }
-        perform(machine.start(missing: missingSlot))
+        let missing = missingSlot
+        if missing == nil, waitsForFirstRequest() { return }
+        perform(machine.start(missing: missing))
     }
 
     // MARK: The request's body
@@ -211,6 +213,7 @@ package final class Exchange {
         if request.hasBody { body.discard() }
         if let waitingFor { runtime.waiters.remove(ticket, for: waitingFor) }
         waitingFor = nil
+        endFirstRequest(.unknown)
         if machine.hasOutcomes { reportOutcomes() }
         challenge = nil
         if let slot = sessions.refusedSlot { forgetRefusal(of: slot) }
@@ -226,6 +229,7 @@ package final class Exchange {
         case .readBody: readBody()
         case .keepSession: giveUpConfirmation()
         case .endLook: lookEnded(.unknown)
+        case .timeOut(isWaiting: true) where sessions.isBehind: goWithoutSession()
         case .timeOut(let isWaiting): abort(.deadline(of: client.plan, isWaiting: isWaiting))
         case .examineBody:
             guard let transfer else { return }

@@ -53,6 +53,8 @@ package final class RouteSessions {
     private var openSlots: [Int]
     /// Those of them whose session every request needs.
     private var openSlotsAhead: [Int]
+    /// Those of them whose challenge may come, and of which nothing is known yet.
+    private(set) var coldSlots: [Int] = []
     /// The slots whose held session is empty: nothing was asked for at the path of their login.
     private(set) var emptySlots = SlotSet()
     /// The earliest renewal time of the held sessions, in milliseconds since 1970.
@@ -105,13 +107,18 @@ package final class RouteSessions {
         emptySlots = SlotSet()
         openSlots.removeAll(keepingCapacity: true)
         openSlotsAhead.removeAll(keepingCapacity: true)
+        coldSlots.removeAll(keepingCapacity: true)
         for (index, slot) in slots.enumerated() {
             generations[index] = 0
             sessions[index] = nil
             acceptances[index] = nil
             guard let session = gate.held(slot.key), !session.isExpired(at: now) else {
                 openSlots.append(index)
-                if slot.login.isAhead { openSlotsAhead.append(index) }
+                if slot.login.isAhead {
+                    openSlotsAhead.append(index)
+                } else if slot.login.trigger.detector != nil, slot.login.refusal == nil {
+                    coldSlots.append(index)
+                }
                 continue
             }
             generations[index] = session.generation
@@ -228,6 +235,9 @@ extension RouteSessions {
         }
         return nil
     }
+
+    /// Records that requests without a session of `slot` need not wait for each other, until the sessions change.
+    func recordOpen(_ slot: Int) { coldSlots.removeAll { $0 == slot } }
 
     /// Returns the first slot whose session must be established before the request is sent.
     ///

@@ -113,6 +113,8 @@ struct SessionEntry<Waiter: Sendable & Equatable>: Sendable {
     var earlyRenewals = EarlyRenewals()
     /// Number of the last confirmation.
     var confirmation: UInt64 = 0
+    /// What a request without a session has shown.
+    var firstRequest = FirstRequest<Waiter>.unknown
     /// `User-Agent` of the requests with its sessions.
     var userAgent = SessionUserAgent.callers(until: .min)
     /// Session whose last confirmations had no usable answer, the end of the pause, and their number.

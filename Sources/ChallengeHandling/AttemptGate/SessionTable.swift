@@ -11,7 +11,8 @@ internal import Basics
 public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
     var entries = SessionEntries<Waiter>()
     private var lastGeneration: UInt64 = 0
-    var waiterCount = 0
+    /// Number of exchanges that wait, for a login or for a first request.
+    package internal(set) var waiterCount = 0
     /// Number of configured logins.
     private var room = 0
     let limits: SessionLimits
@@ -152,6 +153,8 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
         version &+= 1
         var entry = entries[key] ?? SessionEntry()
         entry.isLoggingIn = false
+        // The server asks for logins, also when the session has ended.
+        entry.firstRequest = .unknown
         let outcome: Outcome
         switch result {
         case .success(var session):
@@ -339,7 +342,7 @@ public struct SessionTable<Waiter: Sendable & Equatable>: Sendable {
     /// Removes idle keys if the table is full: cold and expired ones first, then the oldest sessions.
     ///
     /// The number of keys must be limited, because upstreams choose scopes. Each configured login has room for itself.
-    private mutating func evictIdleKeys(now: Int64) {
+    mutating func evictIdleKeys(now: Int64) {
         guard entries.count >= limits.keys, entries.count - limits.keys >= room else { return }
         func rank(_ entry: SessionEntry<Waiter>) -> UInt64 {
             guard let held = entry.held, !held.isExpired(at: now) else { return 0 }

@@ -37,7 +37,7 @@ struct SessionTests {
         gate.open()
         for caller in callers { #expect(try caller.message().body == "t1") }
         #expect(proxy.log.count == 1)
-        #expect(upstream.requests == 200)
+        #expect(upstream.requests == 101)
     }
 
     @Test("all waiters of a failed login get its failure, each on its own worker")

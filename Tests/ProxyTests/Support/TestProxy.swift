@@ -86,6 +86,9 @@ final class TestProxy {
         }
     }
 
+    /// Number of exchanges that wait, also for a request that went ahead.
+    var waitingRequests: Int { services.gate.read { $0.sessions.waiterCount } }
+
     /// Waits until `condition` holds. It is evaluated after every event.
     func wait(_ what: Comment, location: SourceLocation = #_sourceLocation, until condition: () -> Bool) {
         if !Bell.shared.wait(until: condition) {
