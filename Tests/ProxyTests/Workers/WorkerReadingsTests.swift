@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+import ChallengeHandling
 import EventLoop
 import Glibc
 import HTTPWire
+import Logging
 import Synchronization
 import TestSupport
 import Testing
@@ -189,5 +191,30 @@ struct WorkerReadingsTests {
         #expect(reading.refused == [.everywhere: 1])
         #expect(reading.replies == [:])
         #expect(reading.connections == 1 && reading.acceptedConnections == 1 && reading.connectionLimit == 1)
+    }
+}
+
+private struct NoThread: Error {}
+
+@Suite("Start of the workers")
+struct WorkerStartTests {
+    @Test("workers that have started end if a later one cannot start, and the reason is told", arguments: [0, 1, 3])
+    func failing(number: Int) throws {
+        let services = ClientServices(
+            gate: SharedAttemptGate(now: { 0 }), state: MemoryState(), wallClock: { 0 }, observer: LoginLog())
+        let began = Notes()
+        #expect(throws: NoThread.self) {
+            try ProxyServer(
+                services: services, workers: 4, limits: WorkerLimits(),
+                logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
+            ) { name, clock, setUp in
+                if name == "worker-\(number)" { throw NoThread() }
+                began.add(name)
+                return try EventLoopThread(name: name, clock: clock, setUp: setUp)
+            }
+        }
+        #expect(began.all.count == number)
+        // Dismissed after their threads were joined.
+        #expect(services.roster.loop == nil)
     }
 }
