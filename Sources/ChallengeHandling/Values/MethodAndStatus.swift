@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright the Countersign authors
 
+package import HTTPTypes
+
+extension HTTPRequest.Method {
+    /// True for GET and HEAD, which ask for a page and have no effect (RFC 9110 §9.3.1, §9.3.2).
+    package var isRetrieval: Bool { self == .get || self == .head }
+}
+
 /// Status of a response that does not judge its request. It says nothing about a credential or a session.
 package enum InconclusiveStatus {
     /// Returns true for 5xx, for 429 (RFC 6585 §4), and for 408, as the request did not come whole (RFC 9110 §15.5.9).
