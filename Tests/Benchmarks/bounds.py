@@ -58,8 +58,34 @@ def _measured(results, plan):
         yield "login storm: errors", "≤", 0, max(storm["wrong"] for storm in storms), "{}"
         late = [storm["p99"] for storm in storms]
         yield "login storm: p99, seconds", "≤", 2, None if None in late else sorted(late)[len(late) // 2]
+    yield from _growth(results.get("growth", {}), plan.growth)
     size = results.get("stripped_bytes")
     yield "stripped binary, MB", "≤", 30, size and size / MEGABYTE, "{:.1f}"
+
+
+def _growth(results, sizes):
+    """What a thousand may cost. The figures of the daemon only; those of a debug build mean nothing but by their ratios."""
+    def found(part, key):
+        return results.get(part, {}).get("countersign", {}).get(key)
+
+    for part, most, text in (
+        ("path routes", 1.1, f"CPU per request of the last of {sizes.routes} path routes, to the first's"),
+        ("host routes", 1.1, f"CPU per request of the last of {sizes.routes} host routes, to the first's"),
+        ("location patterns", 1.2, f"CPU per request of a new path with {sizes.patterns} location patterns, to that with one"),
+        ("callers' tokens", 1.1, f"CPU per request with the last of {sizes.tokens} callers' tokens, to that with the only one"),
+        ("realms", 1.3, f"CPU per request of a new path with {sizes.realms} realms, to that with one"),
+        # Ten times as many, and a fifth more: what one start costs in any case can only lower it.
+        ("start of upstreams", 12, f"CPU of a start with {sizes.upstreams} upstreams and a challenge each, to that with a tenth"),
+        ("logins by caller", 1.3, f"CPU of the last of {sizes.logins} logins by caller, to an early one's"),
+    ):
+        yield text, "≤", most, found(part, "ratio")
+    yield f"start with {sizes.upstreams} upstreams and a challenge each, seconds", "≤", 0.3, found("start of upstreams", "seconds")
+    yield f"`check` of {sizes.checked_routes} routes, seconds of CPU", "≤", 0.1, found("check of routes", "cpu"), "{:.3f}"
+    yield f"CPU of a /readyz with {sizes.logins} sessions by caller, ms", "≤", 2, found("logins by caller", "readyz")
+    yield "worst wait of a request meanwhile, ms", "≤", 5, found("logins by caller", "stall")
+    idle, slow = f"{sizes.idle_callers} idle connections", f"{sizes.slow_callers} slow downloads"
+    for key, most, text in (("idle", 4, f"with {idle}"), ("idle closed", 2, f"after {idle}"), ("slow closed", 5, f"after {slow}")):
+        yield f"memory above that before, {text}, MiB", "≤", most, found("memory of connections", key), "{:.1f}"
 
 
 def _ratio(results, scenario, measure, to, of="countersign"):

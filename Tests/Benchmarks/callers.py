@@ -22,8 +22,9 @@ def connect(port):
     return caller
 
 
-def request(caller, path):
-    caller.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+def request(caller, path, fields=""):
+    """`fields`: more of them, each with its end of line."""
+    caller.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n".encode())
 
 
 def answer(caller):

@@ -138,18 +138,28 @@ def alone(ends, folder, binary, upstream_port, wrap, more_environment):
 
 def with_workers(ends, folder, name, path, upstream_port, workers):
     """The daemon, or nginx with `keepalive 32`, of that many workers before one upstream; its port."""
-    own = _own_folder(folder, name)
     port = free_port()
-    if name == "nginx":
-        text = configurations.static_proxy(own, {"plain": port}, {"plain": upstream_port}, None, workers, kept=32)
-        command, environment = [path, "-p", own, "-c", f"{own}/configuration", "-e", f"{own}/error.log"], None
-    else:
-        text = configurations.countersign(own, {"plain": port}, {"plain": upstream_port}, None, workers=workers)
-        command, environment = [path, "serve", "--config", f"{own}/configuration"], configurations.countersign_environment(own)
-    with open(f"{own}/configuration", "w") as file:
-        file.write(text)
-    _start(ends, name, command, own, port, environment)
+
+    def configuration(own):
+        if name == "nginx":
+            return configurations.static_proxy(own, {"plain": port}, {"plain": upstream_port}, None, workers, kept=32)
+        return configurations.countersign(own, {"plain": port}, {"plain": upstream_port}, None, workers=workers)
+
+    configured(ends, folder, name, path, configuration, port)
     return port
+
+
+def configured(ends, folder, name, path, configuration, port, more_environment=None):
+    """The daemon, or nginx, with what `configuration(own_folder)` says, once it listens at that port."""
+    own = _own_folder(folder, name)
+    with open(f"{own}/configuration", "w") as file:
+        file.write(configuration(own))
+    command, environment = [path, "serve", "--config", f"{own}/configuration"], configurations.countersign_environment(own)
+    if path == program("nginx"):
+        command = [path, "-p", own, "-c", f"{own}/configuration", "-e", f"{own}/error.log"]
+    begin = time.monotonic()
+    server = _start(ends, name, command, own, port, {**environment, **(more_environment or {})})
+    return Contestant(name, server, {"plain": port}, time.monotonic() - begin)
 
 
 def check(proxy):

@@ -3,6 +3,7 @@
 """The load: wrk, with its figures in a form for programs."""
 
 import json
+import re
 import subprocess
 
 from machine import program
@@ -22,12 +23,13 @@ end
 
 def script(folder, scenario):
     """The file that tells wrk what to send."""
-    path = f"{folder}/load-{scenario.body_bytes}.lua"
+    path = f"{folder}/load-{re.sub('[^0-9A-Za-z]+', '-', scenario.name)}.lua"
     with open(path, "w") as file:
         if scenario.body_bytes:
             file.write(SCRIPT % {"method": "POST", "body": f'string.rep("x", {scenario.body_bytes})'})
         else:
             file.write(SCRIPT % {"method": "GET", "body": "nil"})
+        file.write(scenario.more_script)
     return path
 
 

@@ -30,10 +30,10 @@ def run(contestants, plan, folder, progress):
         rounds = {contestant.name: [] for contestant in taking_part}
         for contestant in taking_part:
             # Connections upstream and memory pools are there before anything is counted.
-            _round(contestant, scenario, script, seconds=1)
+            once(contestant, scenario, script, seconds=1)
         for _ in range(scenario.rounds):
             for contestant in taking_part:
-                rounds[contestant.name].append(_round(contestant, scenario, script, plan.seconds))
+                rounds[contestant.name].append(once(contestant, scenario, script, plan.seconds))
         results[scenario.name] = {
             name: {"medians": _medians(each), "rounds": each} for name, each in rounds.items() if each}
         progress(f"{scenario.name}: " + ", ".join(
@@ -41,7 +41,8 @@ def run(contestants, plan, folder, progress):
     return results
 
 
-def _round(contestant, scenario, script, seconds):
+def once(contestant, scenario, script, seconds):
+    """The figures of one round."""
     before = contestant.server.usage()
     figures = load.run(script, contestant.ports[scenario.upstream], scenario, seconds)
     used = contestant.server.usage() - before

@@ -113,15 +113,12 @@ def stat_fields(pid):
 
 
 def nanoseconds(pid):
-    """On a processor until now, of the threads that are there: the ticks of stat are too coarse for a second's work."""
-    total = 0
+    """On a processor until now, of all its threads, those that have ended too: the ticks of stat are too coarse for a second's work."""
     try:
-        for thread in os.listdir(f"/proc/{pid}/task"):
-            with open(f"/proc/{pid}/task/{thread}/schedstat") as file:
-                total += int(file.read().split()[0])
+        # The clock of another process, as clock_getcpuclockid(3) makes its number.
+        return time.clock_gettime_ns(~pid << 3 | 2)
     except OSError:
         return 0
-    return total
 
 
 def free_port():

@@ -4,6 +4,7 @@
 
 import bounds
 import contestants
+import growth
 import measure
 import transfers
 
@@ -47,6 +48,8 @@ def markdown(document, plan):
         lines += ["| " + " | ".join(str(storm[key]) for key in ("requests", "logins", "wrong", "p50", "p99", "last")) + " |"
                   for storm in results["storms"]]
         lines += ["", "No session yet; the login itself takes 0.25 s.", ""]
+    if results.get("growth"):
+        lines += _growth(results["growth"], names)
     lines += ["## The machine", "", *(f"- {key}: {value}" for key, value in document["machine"].items())]
     return "\n".join(lines) + "\n"
 
@@ -77,6 +80,27 @@ def _process(results, names):
         if results.get(key):
             lines.append(_row(title, [text(results[key][name]) if name in results[key] else "" for name in present]))
     return lines + [""]
+
+
+def _growth(results, names):
+    lines = ["## How cost grows", ""]
+    present = [name for name in names if any(name in entry for entry in results.values())]
+    rows = []
+    for part, entry in results.items():
+        if any("ratio" in each for each in entry.values()):
+            cells = [entry.get(name, {}) for name in present]
+            rows.append(_row(part, [
+                f"{_number(cell['few'])}, {_number(cell['many'])}: {cell['ratio']:.2f}" if "ratio" in cell else "" for cell in cells]))
+    if rows:
+        lines += ["CPU of one or few, of many, and the ratio: in µs of a request or login, in ms of a start.", "", *_head(["", *present]), *rows, ""]
+    rows = []
+    for part, key, text in growth.FIGURES:
+        cells = [results.get(part, {}).get(name, {}).get(key) for name in present]
+        if any(cell is not None for cell in cells):
+            rows.append(_row(text, ["" if cell is None else f"{cell:.2f}" for cell in cells]))
+    if rows:
+        lines += [*_head(["with many", *present]), *rows, ""]
+    return lines
 
 
 def _head(columns):

@@ -14,6 +14,26 @@ class Scenario:
     upstream: str = "plain"
     path: str = "/balance"
     body_bytes: int = 0
+    # Lua behind that of every scenario.
+    more_script: str = ""
+
+
+@dataclass(frozen=True)
+class Growth:
+    """How many of each thing stand beside one or few of them."""
+    routes: int = 1000
+    checked_routes: int = 10000
+    upstreams: int = 1000
+    patterns: int = 1000
+    tokens: int = 1000
+    realms: int = 300
+    logins: int = 2000
+    idle_callers: int = 2000
+    slow_callers: int = 1000
+    # Rounds of requests, and of all that needs a new daemon.
+    rounds: int = 7
+    starts: int = 3
+    only: str = ""
 
 
 @dataclass(frozen=True)
@@ -28,6 +48,7 @@ class Plan:
     # Seconds given to a proxy to come to rest with them.
     rest: int = 6
     storm_requests: int = 10000
+    growth: Growth = Growth()
     seconds: int = 1
     is_quick: bool = False
     # The contestants beside the daemon and nginx.
@@ -38,7 +59,8 @@ class Plan:
         wanted = tuple(scenario for scenario in self.scenarios if (only or "") in scenario.name)
         if rounds:
             wanted = tuple(replace(scenario, rounds=rounds) for scenario in wanted)
-        return replace(self, scenarios=wanted)
+        growth = replace(self.growth, rounds=rounds or self.growth.rounds, only=only or "")
+        return replace(self, scenarios=wanted, growth=growth)
 
     def of_workers(self):
         """What is asked of one worker and of two."""
@@ -72,4 +94,7 @@ FULL = Plan((
 
 QUICK = replace(
     FULL, scenarios=(replace(MANY, rounds=2), replace(ONE, rounds=1)), volume_rounds=1, starts=1, storms=1, transfer_mib=64,
-    idle_callers=500, rest=2, storm_requests=1000, others=(), is_quick=True)
+    idle_callers=500, rest=2, storm_requests=1000, others=(), is_quick=True,
+    growth=Growth(
+        routes=100, checked_routes=1000, upstreams=100, patterns=100, tokens=100, realms=20, logins=300, idle_callers=200, slow_callers=100,
+        rounds=1, starts=1))
