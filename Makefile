@@ -108,7 +108,7 @@ ifeq ($(BINARY),)
 endif
 	@path=$$(Tests/Scripts/release-files); (cd "$$path" && ls -l -- *)
 
-bench: ## beside nginx, HAProxy, Envoy, Caddy: ten minutes, results in .build/bench/results (QUICK=1: half a minute)
+bench: ## beside nginx, HAProxy, Envoy, Caddy: a quarter of an hour, results in .build/bench/results (QUICK=1: two minutes)
 	@Tests/Scripts/setup $(if $(BINARY),,build) bench
 	@$(if $(QUICK),,Tests/Benchmarks/fetch)
 	@path="$(BINARY)"; if [ -z "$$path" ]; then path=$$(Tests/Scripts/release); fi; \
