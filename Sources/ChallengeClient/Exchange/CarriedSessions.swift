@@ -32,6 +32,8 @@ struct CarriedSessions {
     var leads: SessionKey?
     /// True while this exchange waits for the one that has gone ahead.
     var isBehind = false
+    /// The failure of the login that this exchange waited for behind another one, which was challenged.
+    var sharedFailure: LoginFailure?
     /// The slot of a refused session that led to a login known to the gate.
     var refusedSlot: Int?
     /// The cookies in the answer that belong to the sessions, not to the caller.
@@ -52,6 +54,7 @@ struct CarriedSessions {
         refusedSlot = nil
         leads = nil
         isBehind = false
+        sharedFailure = nil
         established = nil
         route = nil
         if !unverifiedSessions.isEmpty { unverifiedSessions = [] }

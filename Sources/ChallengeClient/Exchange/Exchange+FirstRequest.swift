@@ -33,7 +33,10 @@ extension Exchange {
     /// Returns true if the login of the request that went ahead has brought a session, with which this one goes on.
     func takesSession(of outcome: SessionTable<ExchangeTicket>.Outcome, in slot: Int) -> Bool {
         switch outcome {
-        case .askAgain, .failed: return false
+        case .askAgain: return false
+        case .failed(let failure):
+            sessions.sharedFailure = failure
+            return false
         case .established, .kept, .verify:
             sessions.isBehind = false
             awaitedLogin = sessions.route?.slots[slot].key.challenge

@@ -17,6 +17,9 @@ extension Exchange {
             return perform(machine.sessionFailed(ExchangeError(.callerNotAllowed, detail: reason)))
         }
         let isChallenged = machine.challengedSlot == slot
+        if isChallenged, let failure = sessions.sharedFailure, !failure.lacksChallenge {
+            return perform(machine.sessionFailed(ExchangeError(failure)))
+        }
         var answer = requestSession(
             slot, rejected: sessions.rejected(slot, at: target), isChallenged, of: client, at: route)
         if isChallenged, case .use(let held) = answer, held.session.isEmpty {

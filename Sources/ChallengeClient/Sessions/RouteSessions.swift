@@ -128,6 +128,8 @@ package final class RouteSessions {
             acceptances[index] = session.acceptance
             if session.session.isEmpty { emptySlots.insert(index) }
         }
+        // A held session shows that the server is not new.
+        if openSlots.count < slots.count { coldSlots.removeAll(keepingCapacity: true) }
         recordsFrom = sessions.contains { $0?.isEmpty == false } ? LoopInstant(nanoseconds: 0) : .never
         dueAt = min(renewAt, endsAt)
         renewAt = max(renewAt, renewalPause)

@@ -77,10 +77,12 @@ struct LatchOrderTests {
         challenge(rig)
         #expect(store.begun.count == 1)
         #expect(isLatched(rig))
-        // A caller that comes meanwhile waits with the first, and sends nothing.
+        // A caller that comes meanwhile waits with the first, and sends nothing for a second.
         let (late, lateCaller) = exchange(rig)
+        #expect(rig.sendings == 1)
+        rig.pass(.seconds(1))
         challenge(rig)
-        rig.pass(.seconds(29))
+        rig.pass(.seconds(28))
         for caller in [rig.caller, lateCaller] { #expect(caller.error == nil && caller.events.isEmpty) }
         #expect(store.disk == AttemptRecord())
         store.end()

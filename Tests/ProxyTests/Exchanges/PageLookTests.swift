@@ -91,6 +91,8 @@ struct PageLookTests {
         // The examination of a slow page begins later on the same worker, and ends by its time limit.
         let other = try proxy.connect()
         try other.send(get("/trickles"))
+        proxy.wait("the other request") { proxy.waitingRequests == 2 }
+        proxy.pass(.seconds(1))
         // Uses the connection of the login page again.
         _ = try first.head()
         try first.send("HTTP/1.1 200 OK\r\n\(Self.html)Transfer-Encoding: chunked\r\n\r\n3\r\nfoo\r\n")

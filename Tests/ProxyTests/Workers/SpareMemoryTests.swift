@@ -29,10 +29,10 @@ struct SpareMemoryTests {
     @Test("is not searched for if connections come and go, or are few")
     mutating func steady() {
         for _ in 0..<10_000 {
-            let isDue = account.connectionClosed(left: 63)
+            let isDue = account.connectionClosed(left: 62)
             #expect(!isDue)
         }
-        #expect(close(from: 63, to: 0) == 0)
+        #expect(close(from: 62, to: 0) == 0)
     }
 
     @Test("is searched for if some of many connections close with large buffers, not with small ones")
