@@ -97,7 +97,7 @@ struct LearnedPageTests {
             let lines = plan.plan(then: try plan.next(in: [answer])).lines.map(\.text)
             #expect(
                 Array(lines.dropFirst(2).dropLast()) == [
-                    "login:", "  - page: /\(findings.asked.nameForm == nil ? "login" : "")", "    url: form",
+                    "login:", "  - page: \(findings.asked.nameForm == nil ? "/login" : "\"/\"")", "    url: form",
                     "    parameters: { login: \"{username}\" }", "    fields: hidden", "  - url: form",
                     "    parameters: { password: \"{password}\"\(try #require(LoginForm(on: answer)).isStandard ? "" : ", go: \"Go\"") }",
                     "    fields: hidden",

@@ -63,9 +63,9 @@ package enum LearnedKind: Sendable, Equatable {
             self = .schemes(ordinary)
         } else if schemes.contains("bearer") {
             self = Self.bearer(findings)
-        } else if let form = findings.asked.form.map({ _ in findings.asked }) ?? findings.loginPage {
+        } else if let page = [findings.asked, findings.loginPage].compactMap(\.self).first(where: { $0.form != nil }) {
             let asks = Self.asks(findings.asked) || findings.loginLink != nil
-            self = asks ? .form(page: form.last.url) : .open
+            self = asks ? .form(page: page.last.url) : .open
         } else if let page = findings.nameFirst {
             self = .nameFirst(page: page.last.url)
         } else if let origin = findings.asked.otherOrigin {

@@ -95,6 +95,7 @@ package struct SiteVisitor: Sendable {
         if let cookies = jar.header(for: url, now: now()) { request.fields.set(.cookie, to: cookies.revealBytes()) }
         let answer = try await requests.send(request)
         for line in answer.fields.bytes(of: .setCookie) { _ = jar.store(line, from: url, now: now()) }
-        return ExaminedResponse(answer, url: url)
+        // Whole: the form may be far down a page.
+        return ExaminedResponse(status: answer.status, fields: answer.fields, body: answer.body, method: .get, url: url)
     }
 }
