@@ -49,7 +49,7 @@ extension SessionTable {
         case .open: return .go(isLasting: true)
         case .underWay(_, let until), .asked(let until):
             // More is left if the clock was set back.
-            let left = until - now
+            let left = until.saturatingSubtract(now)
             if left > 0, left <= Self.firstRequestTime {
                 guard waiterCount < limits.waiters else { return .go(isLasting: false) }
                 waiterCount += 1
