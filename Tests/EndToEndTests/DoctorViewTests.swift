@@ -36,7 +36,7 @@ struct DoctorViewTests {
         try await withBank(Self.asking(agent), startsDaemon: false) { bank in
             try await makeKeyring(bank)
             try await bank.startDaemon()
-            async let refused = bank.expect("/balance", code: "no-credential")
+            async let refused = bank.expect("/balance", code: "login-failed")
             // Nobody at the console knows the passphrase.
             _ = try await agent.reply(nil)
             _ = try await refused
@@ -48,7 +48,7 @@ struct DoctorViewTests {
                     [Binary.path, "doctor", "--config", file] + options, environment: environment, input: [],
                     in: bank.folder)
                 #expect(doctor.exit == 69, "\(doctor)")
-                #expect(doctor.output.contains("the daemon is not ready: bank/bank: no-credential"), "\(doctor)")
+                #expect(doctor.output.contains("the daemon is not ready: bank/bank: login-failed: The keyring"), "\(doctor)")
                 let looker = options.isEmpty ? "by the daemon, process " : "by this command, as uid \(geteuid())"
                 #expect(doctor.output.contains(looker) && !doctor.output.contains("all is well"), "\(doctor)")
             }
