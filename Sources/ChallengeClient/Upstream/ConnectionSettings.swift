@@ -121,11 +121,9 @@ extension TLSVersion {
 ///
 /// Over HTTP/2 libcurl before 8.1 loses an answer that comes before the request's body is sent, if the server resets
 /// the stream with it, as it should (RFC 9113 §8.1): a challenge to an upload, or its refusal, would become a failure
-/// of the upstream. libcurl also ends the stream as if the body were complete. So long bodies are sent over HTTP/1.1.
+/// of the upstream. libcurl also ends the stream as if the body were complete. An answer to a body of one byte can come
+/// before it, too: all bodies are sent over HTTP/1.1.
 struct VersionSwitch {
-    /// The longest body sent before any answer can come, in bytes: the window of a new stream (RFC 9113 §6.9.2).
-    static let maxOverHTTP2: UInt64 = 65_535
-
     private let minimum: TLSVersion
 
     /// Creates the switch, or `nil` if it is not needed or the settings fix the version.
@@ -136,11 +134,11 @@ struct VersionSwitch {
 
     private static let isNeeded = CurlFeatures.installed.versionNumber < 0x08_01_00
 
-    /// Returns true if `request` needs HTTP/1.1: its body may still be on its way when the answer comes.
+    /// Returns true if `request` needs HTTP/1.1: the answer may come before its body is sent.
     func applies(to request: ExchangeRequest) -> Bool {
         switch request.framing {
         case .none: false
-        case .length(let length): length > Self.maxOverHTTP2 || request.expectsContinue && length > 0
+        case .length(let length): length > 0
         case .chunked: true
         }
     }

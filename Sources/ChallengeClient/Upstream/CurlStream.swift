@@ -123,8 +123,10 @@ final class CurlStream: UpstreamStream {
         var failure = TransferFailure(error, of: easy, isProxied: isProxied)
         failure.isStale = isStale
         // After GOAWAY (RFC 9113 §6.8) libcurl resends a request that was not taken, except if no other transfer is
-        // left on the connection.
-        failure.mayNotBeTaken = error == .http2 && transfer.head.isEmpty && !transfer.isHeadComplete
+        // left on the connection. Some servers close it without GOAWAY, after the reset of one of its streams.
+        failure.mayNotBeTaken =
+            mayBeHTTP2 && failure.isConnectionsEnd && transfer.head.isEmpty
+            && !transfer.isHeadComplete
         return failure
     }
 

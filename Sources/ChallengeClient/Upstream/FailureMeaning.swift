@@ -289,6 +289,15 @@ package struct TransferFailure: Sendable, Equatable {
     /// True if the server went away, and may not have taken the request.
     package var mayNotBeTaken = false
 
+    /// True if an HTTP/2 connection ended, and not this stream alone.
+    var isConnectionsEnd: Bool {
+        switch error {
+        case .gotNothing, .http2, .partialFile, .receiveError, .sendError: true
+        case .http2Stream: text.contains("before end of the underlying")
+        default: false
+        }
+    }
+
     /// Creates a failure without details.
     package init(_ error: CurlError) { self.error = error }
 

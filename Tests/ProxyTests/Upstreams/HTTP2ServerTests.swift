@@ -98,7 +98,7 @@ struct HTTP2ServerTests {
         let proxy = try TestProxy(plan(port))
         let caller = try proxy.connect()
         for _ in 0..<30 {
-            try caller.send("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\nab")
+            try caller.send("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n")
             #expect(try caller.message().body == "HTTP/2.0 POST ")
         }
         for _ in 0..<5 { #expect(try count(30, of: get(), at: proxy) { $1 == "HTTP/2.0 GET " } == 30) }
@@ -122,6 +122,9 @@ struct HTTP2ServerTests {
             #expect(head.hasPrefix("HTTP/1.1 413 ") && text == "too long", "round \(round): \(head)")
             #expect(try count(5, of: get(), at: proxy) { $1 == "HTTP/2.0 GET " } == 5)
         }
+        // Also the answer to a body of two bytes may come first.
+        let short = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\nab"
+        #expect(try proxy.fetch(short).body == "HTTP/1.1 POST ")
         let caller = try proxy.connect()
         startThread(sending: post(LongBody(count: 60_000), inChunksOf: 7000, to: "/challenged"), to: caller)
         #expect(try caller.message().body == "taken")
@@ -167,7 +170,7 @@ struct HTTP2FaultTests {
 
     @Test(
         "a request that the upstream has not processed is sent again if that is safe",
-        arguments: [("/refuse/", false), ("/refuse/", true), ("/goaway/", false), ("/goaway/", true)])
+        arguments: ["/refuse/", "/goaway/", "/cut/once/"].flatMap { [($0, false), ($0, true)] })
     func notTaken(path: String, isKept: Bool) throws {
         let upstream = try H2Upstream()
         let proxy = try TestProxy(upstream.plan())
@@ -175,7 +178,7 @@ struct HTTP2FaultTests {
         let taken = try proxy.fetch(get("\(path)get"))
         #expect(taken.body == "taken", "\(taken)")
         #expect(try proxy.fetch(get("/seen\(path)get")).body == "2")
-        let body = "POST \(path)post HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\nab"
+        let body = "POST \(path)post HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n"
         #expect(try proxy.fetch(body).head.hasPrefix("HTTP/1.1 502 "))
         #expect(try proxy.fetch(get("/seen\(path)post")).body == "1")
     }
@@ -186,8 +189,8 @@ struct HTTP2FaultTests {
         let proxy = try TestProxy(upstream.plan())
         for number in 0..<6 {
             #expect(try proxy.fetch(get("/last")).body == "ok")
-            let post = "POST /sink?\(number) HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\nab"
-            #expect(try proxy.fetch(post).body.hasPrefix("2 "))
+            let post = "POST /sink?\(number) HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n"
+            #expect(try proxy.fetch(post).body.hasPrefix("0 "))
         }
     }
 
@@ -203,8 +206,8 @@ struct HTTP2FaultTests {
             // Returns when all of it has happened.
             #expect(try other.fetch(get("/until/\(number + 1)/rested")).body == "ok")
             proxy.settle()
-            let answer = try proxy.fetch("\(method) /sink HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\nab")
-            #expect(answer.body.hasPrefix("2 "), "\(method) behind \(kind): \(answer)")
+            let answer = try proxy.fetch("\(method) /sink HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n")
+            #expect(answer.body.hasPrefix("0 "), "\(method) behind \(kind): \(answer)")
         }
     }
 
