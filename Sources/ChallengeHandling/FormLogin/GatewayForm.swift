@@ -151,12 +151,13 @@ struct GatewayForm {
     /// True if the form goes to the known address of a preset's server.
     var isPreset: Bool { if case .formEnding = step.target { true } else { false } }
 
-    /// True if the form goes to a servlet container (`j_security_check`), by the preset or by a configured address.
+    /// True if the form goes to a servlet container (`j_security_check`, Jakarta Servlet 6.0 §13.6.3), by the preset, by a
+    /// configured address or by the page.
     var isServletContainers: Bool {
         switch step.target {
         case .address(let address):
             address.prefix { $0 != "?" && $0 != ";" }.hasSuffix(GatewayRules.servletEnding)
-        case .form: false
+        case .form: form.flatMap(action)?.pathWithoutParameters.hasSuffix("/\(GatewayRules.servletEnding)") ?? false
         case .formEnding(let ending): ending == GatewayRules.servletEnding
         }
     }

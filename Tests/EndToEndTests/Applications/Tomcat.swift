@@ -24,7 +24,9 @@ final class Tomcat: Sendable {
     }
 
     /// All requests that came, as `METHOD PATH STATUS`.
-    var requests: [Substring] { folder.text(of: "tomcat/logs/requests").split(separator: "\n") }
+    var requests: [Substring] {
+        folder.text(of: "tomcat/logs/requests").split(separator: "\n").filter { !$0.contains(Self.warmUp) }
+    }
     /// The requests that passed the login, as `METHOD TARGET LENGTH SHA-256`.
     var arrived: [Substring] { folder.text(of: "tomcat/logs/arrived").split(separator: "\n") }
     /// How many forms were submitted.
@@ -55,6 +57,8 @@ final class Tomcat: Sendable {
     func direct(_ path: String, _ options: String...) async throws -> Curl {
         try await Curl.run(options + ["http://127.0.0.1:\(upstreamPort)\(path)"], in: folder)
     }
+
+    private static let warmUp = "/warm-up"
 
     /// True if Tomcat still lets ann in: fewer than two wrong passwords have come.
     func isUnlocked() async throws -> Bool {
@@ -87,6 +91,8 @@ final class Tomcat: Sendable {
         guard await eventually({ (try? RawConnection(port: upstreamPort)) != nil }) else {
             throw ChildError(description: "Tomcat does not start: \(folder.text(of: "tomcat.err").suffix(2000))")
         }
+        // The first request of its kind loads classes, on a busy machine for longer than a login waits for an answer.
+        for path in ["/basic", "/digest"] { _ = try await direct(path + Self.warmUp) }
     }
 
     fileprivate func startDaemon(_ challenges: String, password: String) async throws {
