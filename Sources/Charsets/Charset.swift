@@ -33,6 +33,8 @@ package struct Charset: Sendable, Hashable {
         self.init(name: row.name, converter: row.converter, isSingleByte: row.isSingleByte)
     }
 
+    private var isJIS: Bool { name == "ISO-2022-JP" }
+
     /// True if the bytes of ASCII mean ASCII.
     package var extendsASCII: Bool { !name.hasPrefix("UTF-16") && name != "ISO-2022-JP" && name != "replacement" }
 
@@ -59,7 +61,7 @@ package struct Charset: Sendable, Hashable {
             if extendsASCII { text.append(bytes[stop]) } else { text += "\u{FFFD}".utf8 }
             position = min(bytes.count, stop + (name.hasPrefix("UTF-16") ? 2 : 1))
         }
-        return text
+        return isJIS ? JISCharacters.decoded(text) : text
     }
 
     /// Returns text, which is UTF-8, as a form sends it: a character that the encoding lacks becomes `&#N;`.
@@ -89,6 +91,7 @@ package struct Charset: Sendable, Hashable {
                 return isSame || isReplaced(scalar) ? bytes : nil
             }
         }
+        let text = isJIS ? JISCharacters.prepared(text, isWhole: &isWhole) : text
         var bytes: [UInt8] = []
         for piece in TextPieces(text) {
             switch piece {

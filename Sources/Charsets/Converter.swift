@@ -70,6 +70,8 @@ struct SingleByteTable {
         characters = (UInt8(0x80)...0xFF).map { byte in
             var text: [UInt8] = []
             let isMissing = converter.convert([byte], from: 0, into: &text) != nil
+            // Vietnamese and Hebrew letters are held back for an accent that may follow.
+            converter.reset(into: &text)
             if isMissing {
                 // Of the standard's tables, those of Windows map the bytes that they lack to controls.
                 return byte < 0xA0 ? Unicode.Scalar(byte) : nil

@@ -57,7 +57,8 @@ package struct SubmittedForm: Sendable, CustomStringConvertible {
 
     private func compare(_ head: [String], _ body: [UInt8]) -> Outcome {
         let isSame = zip(head, [4, 5, 6]).allSatisfy { $0 == text($1) } && body == columns[7]
-        return isSame ? .same : .different("\(head) \(String(decoding: body, as: UTF8.self)), not \(written[4...])")
+        let sent = body.map { (0x20..<0x7F).contains($0) ? String(UnicodeScalar($0)) : "\\x\(String($0, radix: 16))" }
+        return isSame ? .same : .different("\(head) \(sent.joined()), not \(written[4...])")
     }
 
     /// Returns the target of the form on the page `/page/x`. The table's pages have simple addresses only.
