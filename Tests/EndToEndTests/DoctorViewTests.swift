@@ -48,7 +48,8 @@ struct DoctorViewTests {
                     [Binary.path, "doctor", "--config", file] + options, environment: environment, input: [],
                     in: bank.folder)
                 #expect(doctor.exit == 69, "\(doctor)")
-                #expect(doctor.output.contains("the daemon is not ready: bank/bank: login-failed: The keyring"), "\(doctor)")
+                let reason = "the daemon is not ready: bank/bank: login-failed: The keyring"
+                #expect(doctor.output.contains(reason), "\(doctor)")
                 let looker = options.isEmpty ? "by the daemon, process " : "by this command, as uid \(geteuid())"
                 #expect(doctor.output.contains(looker) && !doctor.output.contains("all is well"), "\(doctor)")
             }

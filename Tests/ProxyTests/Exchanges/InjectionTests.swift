@@ -49,7 +49,7 @@ struct InjectionTests {
             name: "key", trigger: .ahead, isAhead: true, key: key, credentials: [], isShareable: false,
             changesBodies: true
         ) { _ in Rendering(values: values) }
-        let proxy = try TestProxy(upstream.plan(logins: [login]))
+        let proxy = try TestProxy(upstream.plan(version: .http2, logins: [login]))
         let body = try proxy.fetch(
             """
             POST /echo?key=mine&a HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
